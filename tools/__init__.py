@@ -1,0 +1,1 @@
+"""Commands of the repository: set-up, launch, demo."""

@@ -1,0 +1,93 @@
+"""The process group of a node: started, signalled ever more strongly, gone."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import yaml
+
+from tools.launcher.node import Node
+from tools.launcher.parameters import Value
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_libc = ctypes.CDLL(None)
+
+
+class Process:
+    """A session of its own: what the node starts is stopped with it, and a terminal's Ctrl-C passes it by."""
+
+    def __init__(self, node: Node, parameter_folder: Path) -> None:
+        self.node = node
+        self.folder = parameter_folder
+        self.command = node.command(lambda parameters: ['--params-file', self._write(parameters)])
+        self.popen: subprocess.Popen[bytes] | None = None
+        self.has_group = False  # whether the node, or anything it started, may still run
+        self.was_killed = False
+        self.starts = 0
+        self.start_at: float | None = None  # when to start it again
+        self.escalation: list[tuple[float, signal.Signals]] = []  # when to send which signal, soonest first
+
+    def _write(self, parameters: dict[str, Value]) -> str:
+        file = self.folder / f'{self.node.label}_{len(list(self.folder.iterdir()))}.yaml'
+        content = {self.node.parameter_key: {'ros__parameters': parameters}}
+        file.write_text(yaml.dump(content, default_flow_style=False), encoding='utf-8')
+        return str(file)
+
+    @property
+    def runs(self) -> bool:
+        """Whether the node itself was started and its end has not been noticed."""
+        return self.popen is not None and self.popen.returncode is None
+
+    @property
+    def is_done(self) -> bool:
+        return not self.has_group and self.start_at is None
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start the node. Raises OSError if the system cannot."""
+        self.start_at = None
+        self.starts += 1
+        self.was_killed = False
+        self.popen = subprocess.Popen(
+            self.command,
+            env=self.node.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if self.node.shows_stdout else subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,
+        )
+        self.has_group = True
+        return self.popen
+
+    def stop(self, now: float, first: signal.Signals) -> None:
+        """Plan the signals that end the group, `first` SIGINT or SIGTERM, unless they are planned already."""
+        self.start_at = None
+        if not self.has_group or self.was_killed or self.escalation:
+            return
+        if first == signal.SIGINT:
+            self.escalation.append((now, signal.SIGINT))
+            now += self.node.sigterm_timeout
+        self.escalation += [(now, signal.SIGTERM), (now + self.node.sigkill_timeout, signal.SIGKILL)]
+
+    def send(self, number: int) -> None:
+        """Signal the whole group; 0 only looks whether there is one."""
+        if self.popen is None or not self.has_group:
+            return
+        try:
+            os.killpg(self.popen.pid, number)
+            is_gone = False
+        except (ProcessLookupError, PermissionError):
+            is_gone = True
+        self.was_killed |= number == signal.SIGKILL
+        if not self.runs and (is_gone or self.was_killed):
+            self.has_group = False
+            self.escalation.clear()
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel to end this process should the runner be killed."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Run a command in the environment of the suite.
+
+    tools/run.py [--own-domain] COMMAND [ARGUMENT ...]
+
+The command finds the Python of .venv, our sources before the built messages in install/, the executables of
+the package (`dynamics` and its like), and ROS 2 from the wheels in .venv or from the sourced installation.
+--own-domain takes a ROS_DOMAIN_ID that no other such run has.
+"""
+
+import hashlib
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / '.venv'
+INSTALL = ROOT / 'install'
+DOMAINS = range(1, 102)  # 102 and above collide with Linux's ephemeral ports
+
+
+def environment(base: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the environment of a command of the suite, built on `base`."""
+    env = {
+        key: value
+        for key, value in base.items()
+        if key not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'PYTHONHOME')
+    }
+    env.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    env.setdefault('ROS_LOG_DIR', str(ROOT / 'log' / 'ros'))
+    env['NUMBA_CACHE_DIR'] = str(kernel_cache())
+    env.setdefault('OMP_WAIT_POLICY', 'PASSIVE')  # threads that wait must not take the core of another node
+    env['VIRTUAL_ENV'] = str(VENV)
+
+    wheels = (VENV / 'share' / 'rclpy').is_dir()
+    if wheels:
+        for name in ('PYTHONPATH', 'LD_LIBRARY_PATH', 'AMENT_PREFIX_PATH', 'CMAKE_PREFIX_PATH', 'ROS_DISTRO'):
+            env.pop(name, None)
+        env['RMW_IMPLEMENTATION'] = 'rmw_fastrtps_cpp'
+        # Set here, the wheels' start-up hook need not restart every Python to set LD_LIBRARY_PATH itself.
+        env['_ROS_WHEELS_BOOTSTRAP_COMPLETE'] = '1'
+    prefixes = [INSTALL, VENV] if wheels else [INSTALL]
+    wheel_libraries = sorted(VENV.glob('lib/python3*/site-packages/ros_*.libs')) if wheels else []
+    _prepend(env, 'PATH', [VENV / 'bin', INSTALL / 'lib' / 'soft_robot_suite'])
+    _prepend(env, 'PYTHONPATH', [ROOT, *sorted(INSTALL.glob('lib/python3*/site-packages'))])
+    _prepend(env, 'LD_LIBRARY_PATH', [prefix / 'lib' for prefix in prefixes] + wheel_libraries)
+    _prepend(env, 'AMENT_PREFIX_PATH', [prefix for prefix in prefixes if prefix.is_dir()])
+    _prepend(env, 'CMAKE_PREFIX_PATH', [prefix for prefix in prefixes if prefix.is_dir()])
+    return env
+
+
+def kernel_cache() -> Path:
+    """Return the folder of compiled kernels: another one whenever a kernel changes.
+
+    numba looks at the file of a kernel only, and would go on using what it compiled from the old text of another
+    file that the kernel takes functions from.
+    """
+    kernels = hashlib.sha256()
+    for path in sorted((ROOT / 'soft_dynamics').glob('*.py')):
+        text = path.read_bytes()
+        if b'@inline' in text or b'@njit' in text or b'ELEMENT' in text:
+            kernels.update(path.name.encode() + text)
+    return ROOT / '.cache' / 'numba' / kernels.hexdigest()[:16]
+
+
+def _prepend(env: dict[str, str], name: str, paths: list[Path]) -> None:
+    new = [str(path) for path in paths]
+    old = [path for path in env.get(name, '').split(os.pathsep) if path and path not in new]
+    env[name] = os.pathsep.join(new + old)
+
+
+def own_domain() -> str:
+    """Take a ROS domain for this process and what it executes, and return its number.
+
+    The claim is an abstract socket: the kernel drops it when the last holder ends, however it ends.
+    """
+    for domain in DOMAINS:
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f'\0soft_robot_suite/domain/{domain}')
+        except OSError:
+            claim.close()
+            continue
+        claim.set_inheritable(True)
+        claim.detach()
+        return str(domain)
+    raise SystemExit(f'run: all {len(DOMAINS)} ROS domains are taken by runs of this suite; end some of them')
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    own = arguments[:1] == ['--own-domain']
+    command = arguments[own:]
+    if not command or command[0].startswith('-'):
+        raise SystemExit(__doc__)
+    if not (VENV / 'bin' / 'python').exists() or not INSTALL.is_dir():
+        raise SystemExit('run: the environment is not set up; run `make setup` first')
+    env = environment()
+    if own:
+        env['ROS_DOMAIN_ID'] = own_domain()
+    try:
+        os.execvpe(command[0], command, env)
+    except OSError as error:
+        raise SystemExit(f'run: cannot start {command[0]!r}: {error.strerror}') from None
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,55 @@
+"""Compile every kernel of the suite into numba's cache, two at a time.
+
+python -m tools.warm_up
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+
+import soft_dynamics as sd
+from soft_control.allocation import Allocation
+from soft_hw_bridge.fiber.integrate import integrate_curve
+
+T = [0.0, 0.01]
+
+
+def states() -> None:
+    robot, bent = sd.load('honeycomb_arm'), sd.load('fabric_arm')
+    one, two = np.zeros(robot.nq), np.zeros((2, robot.nq))
+    for q in (one, two):
+        robot.inverse_dynamics(q, q, q, elastic=False)
+        robot.forward_dynamics(q, q, q, elastic=False)
+        robot.energy(q, q)
+        robot.forward_kinematics(q)
+        robot.jacobian(q, 'tip')
+    robot.centerline(one, T)
+    bent.elastic(np.full(bent.nq, 0.3))
+    Allocation(robot)(robot.actuation(one), one)
+    for strain in (None, np.zeros(2)):
+        integrate_curve(np.array(T), np.zeros((2, 3)), strain)
+
+
+def motions() -> None:
+    robot, bent = sd.load('honeycomb_arm'), sd.load('fabric_arm')
+    one = np.zeros(robot.nq)
+    robot.linearize(one, one, one)
+    for method in ('implicit', 'rk4', 'LSODA'):
+        robot.simulate(one, one, None, T, method)
+    bent.simulate(np.zeros(bent.nq), np.zeros(bent.nq), None, T)
+
+
+PARTS = {'states': states, 'motions': motions}
+
+
+def main() -> int:
+    if len(sys.argv) == 2:
+        PARTS[sys.argv[1]]()
+        return 0
+    running = [subprocess.Popen([sys.executable, '-m', 'tools.warm_up', part]) for part in PARTS]
+    return max(process.wait() for process in running)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
