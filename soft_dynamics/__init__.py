@@ -1,0 +1,36 @@
+"""Dynamics of soft robot arms: five papers, one recursion.
+
+import soft_dynamics as sd
+robot = sd.load('honeycomb_arm')
+tau = robot.inverse_dynamics(q, qd, qdd)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .errors import NotConverged, RobotFileError, SingularInertia, SoftRobotError
+from .resources import robot_names
+
+if TYPE_CHECKING:
+    from .robot import Robot, load
+    from .simulate import Trajectory
+
+__all__ = [
+    'NotConverged',
+    'Robot',
+    'RobotFileError',
+    'SingularInertia',
+    'SoftRobotError',
+    'Trajectory',
+    'load',
+    'robot_names',
+]
+
+# Imported when first used: numba takes most of a second, and a sensor bridge never needs it.
+_LATE = {'Robot': 'robot', 'load': 'robot', 'Trajectory': 'simulate'}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    return getattr(import_module(f'.{_LATE[name]}', __name__), name)

@@ -1,0 +1,14 @@
+"""Bags in the format of rosbag2, mcap or sqlite3, written and read without a ROS installation.
+
+with BagWriter('run1', 'mcap') as bag:
+    bag.write('/state', 'soft_robot_suite/msg/SoftState', cdr_bytes, t_ns)
+with open_bag('run1') as bag:
+    for message in bag.messages(['/state']):
+        message.topic, message.t_ns, bag.decode(message).q
+"""
+
+from .errors import BagError
+from .reading import Bag, Message, open_bag
+from .writing import STORAGES, BagWriter
+
+__all__ = ['STORAGES', 'Bag', 'BagError', 'BagWriter', 'Message', 'open_bag']

@@ -1,0 +1,88 @@
+"""Write a bag so that a killed process leaves all but its last moments readable."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Literal
+
+from rosbags.interfaces import Connection, Qos
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2.errors import WriterError
+from rosbags.rosbag2.storage_mcap import McapWriter
+from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
+
+from .errors import BagError
+from .types import register, standard_types
+
+STORAGES = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
+VERSION: Literal[9] = 9  # of ROS 2 Jazzy
+
+
+class BagWriter:
+    """A new bag. `flush` puts on disk what was written so far; a lock tells readers that it is still growing."""
+
+    def __init__(self, path: str | Path, storage: str = 'mcap') -> None:
+        if storage not in STORAGES:
+            raise ValueError(f'storage must be one of {", ".join(STORAGES)}, got {storage}')
+        self.path = Path(path)
+        self.count = 0
+        self._types = standard_types()
+        self._topics: dict[str, Connection] = {}
+        self._last_ns = 0
+        try:
+            self._writer = Writer(self.path, version=VERSION, storage_plugin=STORAGES[storage])
+            self._writer.open()
+        except (WriterError, OSError) as error:
+            reason = 'exists already' if self.path.exists() else str(error)
+            raise BagError(self.path, reason) from None
+        self._lock = lock(self.path)
+
+    def add_topic(self, topic: str, msgtype: str, qos: tuple[Qos, ...] = ()) -> None:
+        """Announce a topic of type `package/msg/Name`; ValueError if its definition is nowhere."""
+        if topic not in self._topics:
+            register(self._types, msgtype)
+            self._topics[topic] = self._writer.add_connection(
+                topic, msgtype, typestore=self._types, offered_qos_profiles=qos
+            )
+
+    def write(self, topic: str, msgtype: str, data: bytes, t_ns: int) -> None:
+        """Append a message in CDR; times never step back, or the bag could not be read without its index."""
+        self.add_topic(topic, msgtype)
+        self._last_ns = max(t_ns, self._last_ns)
+        self._writer.write(self._topics[topic], self._last_ns, data)
+        self.count += 1
+
+    def flush(self) -> None:
+        """Hand everything to the operating system: it outlives this process."""
+        storage = self._writer.storage
+        if isinstance(storage, McapWriter) and storage.chunk.msgs:
+            storage.close_chunk()
+            storage.bio.flush()
+        elif isinstance(storage, Sqlite3Writer):
+            storage.conn.commit()
+
+    def close(self) -> None:
+        """Write index and metadata."""
+        self._writer.close()
+        self._lock.close()
+
+    def __enter__(self) -> BagWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def lock(path: Path) -> BinaryIO:
+    """Lock the one storage file of a bag until the returned file is closed; BlockingIOError if it is locked."""
+    file = next(f for f in path.iterdir() if f.suffix in ('.mcap', '.db3')).open('rb')
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise
+    return file

@@ -1,0 +1,106 @@
+"""Compiled calls over one state and over many: the doors through which Python enters the kernels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from .chain import ELEMENT
+from .forward import OK, forward_dynamics
+from .inverse import inverse_dynamics, inverse_dynamics_in, workspace
+from .kinematics import poses
+from .linear import cholesky, cholesky_solve, inverse_derivatives
+
+BLOCKS = 64  # of states that share scratch memory, and that threads take one at a time
+
+
+@njit(cache=True, error_model='numpy')
+def _plain_state(chain, a, b, c, out):
+    """True if three states have the right length and only finite numbers (or a sum beyond what a double holds)."""
+    n = chain[0].nv
+    if a.size != n or b.size != n or c.size != n or out.size != n:
+        return False
+    total = 0.0
+    for i in range(n):
+        total += a[i] + b[i] + c[i]
+    return math.isfinite(total)
+
+
+@njit(cache=True, error_model='numpy')
+def inverse_one(raw, q, qd, qdd, tau):
+    """`inverse_dynamics` of one state, for the quickest way in: 0, or not if the state is no plain one."""
+    chain = raw.view(ELEMENT)
+    if not _plain_state(chain, q, qd, qdd, tau):
+        return 1
+    inverse_dynamics(chain, q, qd, qdd, raw[:0].reshape((0, 6)), tau)
+    return 0
+
+
+@njit(cache=True, error_model='numpy')
+def forward_one(raw, q, qd, tau, qdd):
+    """`forward_dynamics` of one state, likewise; qdd comes in as zeros."""
+    chain = raw.view(ELEMENT)
+    if not _plain_state(chain, q, qd, tau, qdd):
+        return 1
+    return forward_dynamics(chain, q, qd, tau, raw[:0].reshape((0, 6)), qdd) - OK
+
+
+@njit(cache=True, parallel=True, error_model='numpy')
+def inverse_many(chain, x, v, vd, external, tau, ground):
+    """`inverse_dynamics` of many states in parallel; external (count, N, 6) or (count, 0, 6); ground (count, 6)."""
+    count = x.shape[0]
+    blocks = min(count, BLOCKS)
+    for block in prange(blocks):
+        work = workspace(chain)
+        for i in range(block * count // blocks, (block + 1) * count // blocks):
+            n, f = inverse_dynamics_in(chain, x[i], v[i], vd[i], external[i], work, tau[i])
+            for k in range(3):
+                ground[i, k], ground[i, 3 + k] = n[k], f[k]
+
+
+@njit(cache=True, parallel=True, error_model='numpy')
+def forward_many(chain, x, v, tau, external, vd, status):
+    """`forward_dynamics` of many states in parallel; status (count,) is OK or the element that failed."""
+    for i in prange(x.shape[0]):
+        status[i] = forward_dynamics(chain, x[i], v[i], tau[i], external[i], vd[i])
+
+
+@njit(cache=True, parallel=True, error_model='numpy')
+def poses_many(chain, x, out):
+    for i in prange(x.shape[0]):
+        poses(chain, x[i], out[i])
+
+
+@njit(cache=True, parallel=True, error_model='numpy')
+def derivatives_many(chain, x, v, vd, external, dq, dv, M):
+    for i in prange(x.shape[0]):
+        inverse_derivatives(chain, x[i], v[i], vd[i], external[i], dq[i], dv[i], M[i])
+
+
+@njit(cache=True, error_model='numpy')
+def state_matrices(dq, dv, M, fixed, A, B):
+    """Write A = d(qd, qdd)/d(q, qd) and B = d(qd, qdd)/d(tau) from the derivatives of inverse dynamics.
+
+    fixed: coordinates whose acceleration is given. M is overwritten. Returns OK, or the coordinate without inertia.
+    """
+    n = M.shape[0]
+    right = np.empty((n, 3 * n))
+    for i in range(n):
+        for j in range(n):
+            right[i, j], right[i, n + j], right[i, 2 * n + j] = -dq[i, j], -dv[i, j], 1.0 if i == j else 0.0
+    for i in fixed:
+        M[i, :] = 0.0
+        M[:, i] = 0.0
+        M[i, i] = 1.0
+        right[i, :] = 0.0
+    bad = cholesky(M)
+    if bad != OK:
+        return bad
+    cholesky_solve(M, right)
+    for i in range(n):
+        for j in range(n):
+            A[i, j], A[i, n + j], B[i, j] = 0.0, 1.0 if i == j else 0.0, 0.0
+            A[n + i, j], A[n + i, n + j], B[n + i, j] = right[i, j], right[i, n + j], right[i, 2 * n + j]
+    return OK

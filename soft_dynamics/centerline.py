@@ -1,0 +1,53 @@
+"""The body as a curve: arcs bend, links are straight, and through hinges runs a cubic spline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import kinematics
+from .announce import Announced
+from .arguments import Array
+from .chain import ARC, PRISMATIC, Elements
+from .description import Hinge
+
+if TYPE_CHECKING:
+    from .robot import Robot
+
+_centerline = Announced(kinematics.centerline)
+
+
+def element_lengths(chain: Elements) -> Array:
+    """Rest length of each element along the body [m]; what lies in front of the base is not the body's."""
+    shift = np.sqrt(chain['px'] ** 2 + chain['py'] ** 2 + chain['pz'] ** 2) * chain['shifted']
+    shift[0] = 0.0
+    slide = np.where((chain['kind'] == PRISMATIC) & (chain['prescribed'] == 0), chain['rest'][:, 0], 0.0)
+    arcs = np.where(chain['kind'] == ARC, chain['length'], 0.0)
+    return np.asarray(shift + slide + arcs, float)
+
+
+def centerline(robot: Robot, q: Array, s: Array) -> Array:
+    """Points (count, samples, 3) in the world at the arc lengths s [m] of the rest shape.
+
+    A robot of hinges has a cubic spline through its joints, not-a-knot at the ends, over arc length.
+    [Godage, sec. III-A]
+    """
+    if s.ndim != 1 or s.size == 0 or np.any(np.diff(s) < 0.0):
+        raise ValueError(f's_samples: expected a rising list of arc lengths, got shape {s.shape}')
+    if s[0] < 0.0 or s[-1] > robot.length * (1.0 + 1e-9):
+        raise ValueError(f's_samples: expected 0 to {robot.length:g} m, got {s[0]:g} to {s[-1]:g}')
+    segments = robot.description.segments
+    hinges = [segment.length for segment in segments if isinstance(segment, Hinge)]
+    if len(hinges) == len(segments):
+        from scipy.interpolate import CubicSpline  # slow to import, and only hinges need it
+
+        knots = np.concatenate([[0.0], np.cumsum(hinges)])
+        joints = robot.forward_kinematics(q)[:, :, :3, 3]
+        return np.asarray(CubicSpline(knots, joints, axis=1)(s), float)
+    chain, x = robot._model.chain, robot._model.change.position(q)
+    lengths, base = element_lengths(chain), robot._model.build.frames['base']
+    points = np.empty((x.shape[0], s.size, 3))
+    for i in range(x.shape[0]):
+        _centerline(chain, x[i], base, lengths, s, points[i])
+    return points

@@ -1,0 +1,71 @@
+"""How a stream is doing: its rate, the age of its last sample, and a verdict in words."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+OK, WARN, ERROR, STALE = range(4)  # levels of diagnostic_msgs/DiagnosticStatus
+
+
+class Status(NamedTuple):
+    """One diagnostic: level (OK, WARN, ERROR or STALE), a line for people, numbers for plots."""
+
+    level: int
+    message: str
+    values: Mapping[str, object] = MappingProxyType({})
+
+
+class RateCounter:
+    """Events per second over the last `window` seconds, on any clock that counts seconds."""
+
+    def __init__(self, window: float = 2.0) -> None:
+        if not window > 0:
+            raise ValueError(f'window must be > 0, got {window}')
+        self.window = window  # [s]
+        self.total = 0
+        self._first = self._last = -math.inf  # [s]
+        self._times: deque[float] = deque()
+
+    def tick(self, t: float) -> None:
+        """Count an event at time `t` [s]; a clock that jumps back starts the count of the window anew."""
+        if t < self._last or self.total == 0:
+            self._first = t
+            self._times.clear()
+        self.total += 1
+        self._last = t
+        self._times.append(t)
+        self._forget_before(t - self.window)
+
+    def rate(self, t: float) -> float:
+        """Return the events per second [Hz] at time `t`; 0 until two events make an interval."""
+        self._forget_before(t - self.window)
+        if t - self._first >= self.window:
+            return len(self._times) / self.window
+        return (len(self._times) - 1) / (t - self._first) if t > self._first else 0.0
+
+    def age(self, t: float) -> float:
+        """Return the time [s] since the last event, infinite before the first."""
+        return t - self._last
+
+    def _forget_before(self, t: float) -> None:
+        while self._times and self._times[0] <= t:
+            self._times.popleft()
+
+
+def stream_status(rate: float, age: float, expected_rate: float, timeout: float) -> Status:
+    """Judge a stream by its rate [Hz] and the age of its last sample [s], infinite if there was none.
+
+    Silent for longer than `timeout` [s] is an error, a rate below 80 % of `expected_rate` [Hz] a warning.
+    """
+    values = {'rate [Hz]': f'{rate:.2f}', 'age [s]': f'{age:.3f}'}
+    if math.isinf(age):
+        return Status(STALE, 'no sample yet', values)
+    if age > timeout:
+        return Status(ERROR, f'no sample for {age:.1f} s', values)
+    if rate < 0.8 * expected_rate:
+        return Status(WARN, f'{rate:.4g} Hz, expected {expected_rate:.4g} Hz', values)
+    return Status(OK, f'{rate:.4g} Hz', values)

@@ -1,0 +1,139 @@
+"""Play a bag of rosbag2, for machines without `ros2 bag`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rosgraph_msgs.msg import Clock as ClockMessage
+
+from soft_dynamics.bags import BagError, Message, open_bag
+from soft_dynamics.nodes.bag_qos import played_qos
+from soft_dynamics.ros.conversions import time_from_ns
+from soft_dynamics.ros.parameters import bind_config
+from soft_dynamics.ros.qos import SENSOR
+from soft_dynamics.ros.run import run_node
+
+_PERIOD = 0.002  # [s] how often it looks for messages whose time has come
+_ACK_TIMEOUT = 1.0  # [s]
+
+
+@dataclass(frozen=True)
+class Config:
+    """Parameters of the node."""
+
+    bag: str = field(metadata={'doc': 'folder of the bag, or a .mcap or .db3 file', 'read_only': True})
+    rate: float = field(default=1.0, metadata={'doc': 'times real time', 'read_only': True})
+    start: float = field(
+        default=0.0, metadata={'doc': 'leave out the beginning', 'unit': 's', 'read_only': True}
+    )
+    delay: float = field(
+        default=1.0,
+        metadata={
+            'doc': 'before the first message, for listeners to connect',
+            'unit': 's',
+            'read_only': True,
+        },
+    )
+    loop: bool = field(default=False, metadata={'doc': 'begin again at the end', 'read_only': True})
+    topics: list[str] = field(
+        default_factory=list, metadata={'doc': 'topics to play; none: all', 'read_only': True}
+    )
+    clock: float = field(
+        default=0.0, metadata={'doc': 'rate of /clock, 0: none', 'unit': 'Hz', 'read_only': True}
+    )
+
+    def __post_init__(self) -> None:
+        if not self.rate > 0:
+            raise ValueError(f'rate must be > 0, got {self.rate}')
+        for name in ('start', 'delay', 'clock'):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f'{name} must be >= 0, got {getattr(self, name)}')
+
+
+class BagPlayer(Node):
+    """Publishes the messages of a bag at their times, with the QoS they were recorded with."""
+
+    config: Config
+    _messages: Iterator[Message]
+    _next: Message | None
+
+    def __init__(self) -> None:
+        super().__init__('bag_player')
+        self.config = bind_config(self, Config)
+        self._stack = ExitStack()
+        self._bag = self._stack.enter_context(open_bag(self.config.bag, self.get_logger().warning))
+        if self.config.start >= self._bag.duration:
+            raise ValueError(
+                f'start must be < {self._bag.duration:.3f} s, the length of the bag, got {self.config.start}'
+            )
+        self._start_ns = self._bag.start_ns + round(self.config.start * 1e9)
+        self._by_topic: dict[str, Publisher] = {}
+        for topic, msgtype in self._bag.topics.items():
+            if not self.config.topics or topic in self.config.topics:
+                self._by_topic[topic] = self._publisher(topic, msgtype)
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._clock = self.create_publisher(ClockMessage, '/clock', SENSOR) if self.config.clock > 0 else None
+        self._clock_ns = 0
+        self._rewind(self.config.delay)
+        self.create_timer(_PERIOD, self.play, clock=self._steady)
+
+    def play(self) -> None:
+        """Publish everything whose time has come."""
+        now_ns = self._bag_time_ns()
+        self._publish_clock(now_ns)
+        while self._next is not None and self._next.t_ns <= now_ns:
+            self._by_topic[self._next.topic].publish(self._next.data)
+            self._next = next(self._messages, None)
+        if self._next is None:
+            if not self.config.loop:
+                self._finish()
+            self._rewind(0.0)
+
+    def destroy_node(self) -> None:
+        self._stack.close()
+        super().destroy_node()
+
+    def _rewind(self, delay: float) -> None:
+        self._began_ns = self._steady.now().nanoseconds + round(delay * 1e9)
+        self._messages = self._bag.messages(self.config.topics, self._start_ns)
+        self._next = next(self._messages, None)
+        if self._next is None:
+            raise BagError(self._bag.path, 'has no message to play')
+
+    def _bag_time_ns(self) -> int:
+        return self._start_ns + round((self._steady.now().nanoseconds - self._began_ns) * self.config.rate)
+
+    def _publish_clock(self, now_ns: int) -> None:
+        """At its rate, in the time of the listeners; while waiting to begin, the time of the first message."""
+        steady_ns = self._steady.now().nanoseconds
+        if self._clock is not None and steady_ns - self._clock_ns >= 1e9 / self.config.clock:
+            self._clock_ns = steady_ns
+            self._clock.publish(ClockMessage(clock=time_from_ns(max(now_ns, self._start_ns))))
+
+    def _publisher(self, topic: str, msgtype: str) -> Publisher:
+        package, _, name = msgtype.split('/')
+        try:
+            msg_class: Any = getattr(import_module(f'{package}.msg'), name)
+        except (ImportError, AttributeError):
+            raise BagError(
+                self._bag.path, f'{topic} needs the type {msgtype}, which is not installed'
+            ) from None
+        return self.create_publisher(msg_class, topic, played_qos(self._bag.qos(topic)))
+
+    def _finish(self) -> None:
+        for publisher in self._by_topic.values():
+            publisher.wait_for_all_acked(Duration(seconds=_ACK_TIMEOUT))
+        raise SystemExit(0)
+
+
+def main(args: list[str] | None = None) -> int:
+    return run_node(BagPlayer, args)

@@ -1,0 +1,211 @@
+"""What RViz shows of a robot: its description, joints and frames, and its smooth body, measured beside predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped, TransformStamped, WrenchStamped
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from scipy.spatial.transform import Rotation
+from sensor_msgs.msg import JointState
+from soft_robot_suite.msg import ChamberPressures, SoftState
+from std_msgs.msg import String
+from tf2_msgs.msg import TFMessage
+from visualization_msgs.msg import MarkerArray
+
+from soft_dynamics import urdf
+from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.counters import RateCounter, Status, stream_status
+from soft_dynamics.description import Sensor
+from soft_dynamics.nodes.shape_markers import ArrowMarker, PathMarker, TubeMarker
+from soft_dynamics.robot import load
+from soft_dynamics.ros.conversions import float64s, time_to_ns, transform_from_arrays
+from soft_dynamics.ros.diagnostics import Diagnostics
+from soft_dynamics.ros.parameters import bind_config
+from soft_dynamics.ros.qos import COMMAND, DESCRIPTION, SENSOR, STATE
+from soft_dynamics.ros.run import run_node
+from soft_dynamics.tube import segment_pressures, tube
+
+_TIMEOUT = 1.0  # [s] without a state the stream counts as broken
+_TF_STATIC = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+_TF = QoSProfile(depth=100)
+_SAMPLES = 7  # of a segment: the cost of a picture is in the size of its message
+
+
+@dataclass(frozen=True)
+class Config:
+    """Parameters of the node."""
+
+    robot: str = field(
+        default='honeycomb_arm', metadata={'doc': 'shipped robot or file of one', 'read_only': True}
+    )
+    rate: float = field(default=15.0, metadata={'doc': 'largest rate of all that is published', 'unit': 'Hz'})
+    color_by: str = field(
+        default='curvature', metadata={'doc': 'what colours the body: curvature or pressure'}
+    )
+    full_curvature: float = field(
+        default=2.0,
+        metadata={'doc': 'bend of the whole body that has the brightest colour', 'unit': 'rad'},
+    )
+    predicted_offset: list[float] = field(
+        default_factory=lambda: [0.0, 0.0, 0.0],
+        metadata={'doc': 'where the predicted body is drawn, from the measured one', 'unit': 'm'},
+    )
+    force_scale: float = field(default=0.02, metadata={'doc': 'length of the wrench arrow', 'unit': 'm/N'})
+    publish_tf: bool = field(
+        default=True, metadata={'doc': 'false: a robot_state_publisher does it', 'read_only': True}
+    )
+
+    def __post_init__(self) -> None:
+        if self.color_by not in ('curvature', 'pressure'):
+            raise ValueError(f'color_by must be curvature or pressure, got {self.color_by}')
+        for name in ('rate', 'full_curvature', 'force_scale'):
+            if not getattr(self, name) > 0:
+                raise ValueError(f'{name} must be > 0, got {getattr(self, name)}')
+        if len(self.predicted_offset) != 3:
+            raise ValueError(f'predicted_offset must have 3 numbers, got {len(self.predicted_offset)}')
+
+
+class ShapePublisher(Node):
+    """`state` in; `robot_description`, `joint_states`, `tf`, `tf_static` and `shape/markers` out."""
+
+    config: Config
+
+    def __init__(self) -> None:
+        super().__init__('shape_publisher')
+        self.config = bind_config(self, Config)
+        self._robot = load(self.config.robot)
+        self._model = urdf.model(self._robot)
+        self._pressure = np.zeros(len(self._robot.chamber_names))
+        self._states = RateCounter()
+        self._shown_ns: dict[str, int] = {}
+        self._body = {kind: TubeMarker(kind) for kind in ('measured', 'predicted')}
+        self._wrench, self._reference = ArrowMarker('wrench'), PathMarker('reference')
+        self._create_publishers()
+        self._create_subscriptions()
+        self._publish_description()
+        self._show_rest()
+        self._idle = self.create_timer(1.0, self._show_rest, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        Diagnostics(self, self._robot.name, {'state': self.status})
+
+    def on_state(self, msg: SoftState) -> None:
+        self._idle.cancel()
+        self._states.tick(self.get_clock().now().nanoseconds * 1e-9)
+        self._on_shape(msg, 'measured')
+
+    def on_predicted(self, msg: SoftState) -> None:
+        self._on_shape(msg, 'predicted')
+
+    def on_pressure(self, msg: ChamberPressures) -> None:
+        measured = dict(zip(msg.names, msg.pressure, strict=False))
+        self._pressure = np.array([measured.get(name, 0.0) for name in self._robot.chamber_names])
+
+    def on_wrench(self, msg: WrenchStamped) -> None:
+        if self._due('wrench', time_to_ns(msg.header.stamp)):
+            force = msg.wrench.force
+            marker = self._wrench.fill(msg.header, (force.x, force.y, force.z), self.config.force_scale)
+            self._markers.publish(MarkerArray(markers=[marker]))
+
+    def on_reference(self, msg: PoseStamped) -> None:
+        self._reference.add(msg.pose.position)
+        if self._due('reference', time_to_ns(msg.header.stamp)):
+            self._markers.publish(MarkerArray(markers=[self._reference.fill(msg.header)]))
+
+    def status(self) -> Status:
+        t = self.get_clock().now().nanoseconds * 1e-9
+        return stream_status(self._states.rate(t), self._states.age(t), 0.0, _TIMEOUT)
+
+    def _create_publishers(self) -> None:
+        self._description = self.create_publisher(String, 'robot_description', DESCRIPTION)
+        self._joint_states = self.create_publisher(JointState, 'joint_states', STATE)
+        self._tf = self.create_publisher(TFMessage, '/tf', _TF)
+        self._tf_static = self.create_publisher(TFMessage, '/tf_static', _TF_STATIC)
+        self._markers = self.create_publisher(MarkerArray, 'shape/markers', STATE)
+
+    def _create_subscriptions(self) -> None:
+        self.create_subscription(SoftState, 'state', self.on_state, STATE)
+        self.create_subscription(SoftState, 'state/predicted', self.on_predicted, STATE)
+        self.create_subscription(ChamberPressures, 'pressure/measured', self.on_pressure, SENSOR)
+        self.create_subscription(WrenchStamped, 'ft/wrench', self.on_wrench, SENSOR)
+        self.create_subscription(PoseStamped, 'reference/pose', self.on_reference, COMMAND)
+
+    def _publish_description(self) -> None:
+        self._description.publish(String(data=urdf.to_xml(self._model)))
+        if self.config.publish_tf:
+            self._tf_static.publish(self._transforms(self._robot.rest, self.get_clock().now().to_msg(), True))
+
+    def _show_rest(self) -> None:
+        """Something to see until the first state comes, also for viewers that join later."""
+        self._show(self._robot.rest, 'measured', self.get_clock().now().to_msg())
+
+    def _due(self, what: str, stamp_ns: int) -> bool:
+        """Whether `what` may be shown again; a clock that jumps back starts anew."""
+        waited = stamp_ns - self._shown_ns.get(what, -(10**18))
+        if 0 <= waited < 0.999e9 / self.config.rate:
+            return False
+        self._shown_ns[what] = stamp_ns
+        return True
+
+    def _on_shape(self, msg: SoftState, kind: str) -> None:
+        if tuple(msg.names) != self._robot.coordinate_names:
+            text = f'{kind} state is of {msg.model or "?"}, expected the coordinates of {self._robot.name}'
+            self.get_logger().warning(text, throttle_duration_sec=5.0)
+            return
+        if not self._due(kind, time_to_ns(msg.header.stamp)):
+            return
+        try:
+            self._show(as_array('q', msg.q), kind, msg.header.stamp)
+        except ValueError as error:
+            self.get_logger().warning(f'{kind} state is not usable: {error}', throttle_duration_sec=5.0)
+
+    def _show(self, q: Array, kind: str, stamp: object) -> None:
+        body = tube(self._robot, q, _SAMPLES)
+        if self.config.color_by == 'pressure':
+            share = segment_pressures(self._robot.description, self._pressure)[body.segment]
+        else:
+            share = np.clip(body.curvature * self._robot.length / self.config.full_curvature, 0.0, 1.0)
+        offset = np.array(self.config.predicted_offset) if kind == 'predicted' else np.zeros(3)
+        self._markers.publish(MarkerArray(markers=[self._body[kind].fill(body, share, offset, stamp)]))
+        if kind == 'predicted':
+            return
+        joints = JointState(position=float64s(list(self._model.joint_positions(q).values())))
+        joints.header.stamp, joints.name = stamp, self._model.joint_names
+        self._joint_states.publish(joints)
+        if self.config.publish_tf:
+            self._tf.publish(self._transforms(q, stamp, False))
+
+    def _transforms(self, q: Array, stamp: object, fixed: bool) -> TFMessage:
+        """The frames behind the fixed joints, or those behind the moving ones."""
+        message, parent = TFMessage(), 'world'
+        X_PC = self._model.transforms(q)
+        quats = Rotation.from_matrix(X_PC[:, :3, :3]).as_quat()
+        for joint, quat_PC, p_PC in zip(self._model.joints, quats, X_PC[:, :3, 3], strict=True):
+            if (joint.kind == 'fixed') == fixed:
+                transform = TransformStamped(child_frame_id=joint.child)
+                transform.header.stamp, transform.header.frame_id = stamp, parent
+                transform.transform = transform_from_arrays(quat_PC, p_PC)
+                message.transforms.append(transform)
+            parent = joint.child
+        if fixed:
+            message.transforms += [
+                _sensor_transform(s, stamp) for s in self._robot.description.sensors if s.kind == 'ft'
+            ]
+        return message
+
+
+def _sensor_transform(sensor: Sensor, stamp: object) -> TransformStamped:
+    """The frame `ft_sensor` of ft_bridge: where the robot file puts it."""
+    transform = TransformStamped(child_frame_id='ft_sensor')
+    transform.header.stamp = stamp
+    transform.header.frame_id = 'base_link' if sensor.frame == 'base' else sensor.frame
+    quat = Rotation.from_euler('xyz', sensor.rpy).as_quat()
+    transform.transform = transform_from_arrays(quat, sensor.position)
+    return transform
+
+
+def main(args: list[str] | None = None) -> int:
+    return run_node(ShapePublisher, args)

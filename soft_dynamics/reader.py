@@ -1,0 +1,159 @@
+"""Nested mappings into frozen dataclasses, with all mistakes listed at once.
+
+The dataclass is the schema: annotations say the type, defaults what may be left out, and the metadata of `quantity`
+the unit and the bounds. Every problem is one line: key path, what was expected, what was found.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+T = TypeVar('T')
+
+MISSING: Any = object()
+
+
+def quantity(
+    default: Any = dataclasses.MISSING,
+    *,
+    unit: str = '',
+    doc: str = '',
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    length: int | None = None,
+) -> Any:
+    """A field with a unit, an explanation and bounds; of a list the bounds hold for each entry."""
+    metadata = {'unit': unit, 'doc': doc, 'above': above, 'least': least, 'most': most, 'length': length}
+    if default is dataclasses.MISSING:
+        return dataclasses.field(metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def read(cls: type[T], data: Any, path: str, problems: list[str]) -> T | None:
+    """Build `cls` from a mapping; add a line to `problems` for each mistake and return None if there was any."""
+    if not isinstance(data, Mapping):
+        problems.append(f'{path or "top level"}: expected a mapping of {_keys(cls)}, found {_show(data)}')
+        return None
+    before = len(problems)
+    hints = typing.get_type_hints(cls)
+    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
+    for key in data:
+        if key not in fields:
+            problems.append(f'{_join(path, key)}: unknown key, expected one of {_keys(cls)}')
+    values: dict[str, Any] = {}
+    for name, field in fields.items():
+        where = _join(path, name)
+        if name in data:
+            values[name] = _value(hints[name], data[name], where, field.metadata, problems)
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            problems.append(f'{where}: missing, expected {_expected(hints[name], field.metadata)}')
+    if len(problems) > before:
+        return None
+    try:
+        return cls(**values)
+    except ValueError as error:
+        problems.append(_join(path, str(error)))
+        return None
+
+
+def _value(hint: Any, data: Any, path: str, meta: Mapping[str, Any], problems: list[str]) -> Any:
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        options = [option for option in get_args(hint) if option is not type(None)]
+        if data is None and len(options) < len(get_args(hint)):
+            return None
+        if dataclasses.is_dataclass(options[0]):
+            return _tagged(options, data, path, problems)
+        return _value(options[0], data, path, meta, problems)
+    if dataclasses.is_dataclass(hint):
+        return read(hint, data, path, problems)  # type: ignore[arg-type]
+    if origin is tuple:
+        return _sequence(get_args(hint)[0], data, path, meta, problems)
+    return _scalar(hint, data, path, meta, problems)
+
+
+def _sequence(item: Any, data: Any, path: str, meta: Mapping[str, Any], problems: list[str]) -> Any:
+    length = meta.get('length')
+    if not isinstance(data, list | tuple):
+        problems.append(f'{path}: expected {_expected(tuple[item, ...], meta)}, found {_show(data)}')
+        return None
+    if length is not None and len(data) != length:
+        problems.append(f'{path}: expected {length} entries, found {len(data)}')
+        return None
+    return tuple(_value(item, entry, f'{path}[{k}]', meta, problems) for k, entry in enumerate(data))
+
+
+def _tagged(options: list[Any], data: Any, path: str, problems: list[str]) -> Any:
+    """One of several dataclasses, told apart by their field `type: Literal[...]`."""
+    if len(options) == 1:
+        return read(options[0], data, path, problems)
+    by_type = {get_args(typing.get_type_hints(option)['type'])[0]: option for option in options}
+    kind = data.get('type', MISSING) if isinstance(data, Mapping) else MISSING
+    if not isinstance(kind, str) or kind not in by_type:
+        found = 'nothing' if kind is MISSING else _show(kind)
+        problems.append(f'{path}.type: expected one of {", ".join(by_type)}, found {found}')
+        return None
+    return read(by_type[kind], data, path, problems)
+
+
+def _scalar(hint: Any, data: Any, path: str, meta: Mapping[str, Any], problems: list[str]) -> Any:
+    if get_origin(hint) is Literal:
+        good = data in get_args(hint) and type(data) in {type(choice) for choice in get_args(hint)}
+    elif hint is float:
+        good = isinstance(data, int | float) and not isinstance(data, bool) and math.isfinite(data)
+        data = float(data) if good else data
+    elif hint is int:
+        good = isinstance(data, int) and not isinstance(data, bool)
+    else:
+        good = isinstance(data, hint)
+    if good and isinstance(data, int | float) and not isinstance(data, bool):
+        above, least, most = meta.get('above'), meta.get('least'), meta.get('most')
+        good = (
+            (above is None or data > above)
+            and (least is None or data >= least)
+            and (most is None or data <= most)
+        )
+    if not good:
+        problems.append(f'{path}: expected {_expected(hint, meta)}, found {_show(data)}')
+    return data
+
+
+def _expected(hint: Any, meta: Mapping[str, Any]) -> str:
+    if get_origin(hint) in (Union, types.UnionType):
+        return _expected(get_args(hint)[0], meta)
+    if get_origin(hint) is tuple:
+        length = meta.get('length')
+        return f'a list of {length or "any number of"} x {_expected(get_args(hint)[0], {**meta, "length": None})}'
+    if get_origin(hint) is Literal:
+        return 'one of ' + ', '.join(str(choice) for choice in get_args(hint))
+    if dataclasses.is_dataclass(hint):
+        return f'a mapping of {_keys(hint)}'
+    name = {float: 'a finite number', int: 'an integer', str: 'a text', bool: 'true or false'}.get(
+        hint, str(hint)
+    )
+    bounds = [
+        f'{word} {meta[key]:g}'
+        for key, word in (('above', '>'), ('least', '>='), ('most', '<='))
+        if meta.get(key) is not None
+    ]
+    unit = f' [{meta["unit"]}]' if meta.get('unit') else ''
+    return ' '.join([name, *bounds]) + unit
+
+
+def _keys(cls: Any) -> str:
+    return ', '.join(f.name for f in dataclasses.fields(cls) if f.init)
+
+
+def _join(path: str, key: Any) -> str:
+    return f'{path}.{key}' if path else str(key)
+
+
+def _show(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= 60 else text[:57] + '...'

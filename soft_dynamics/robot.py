@@ -1,0 +1,385 @@
+"""A robot: the public face of the dynamics. Every method takes one state (nq,) or a batch (count, nq)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy import empty, zeros
+
+from .announce import Announced
+from .arguments import Array, as_array, as_states
+from .batch import forward_one, inverse_one
+from .centerline import centerline, element_lengths
+from .description import Description, from_mapping, load_description
+from .errors import SingularInertia
+from .forward import OK
+from .joint_model import NO_STIFFNESS, JointModel
+from .simulate import Trajectory, simulate
+
+Wrenches = Mapping[str, Any]
+
+
+class Robot:
+    """Dynamics, kinematics and simulation of one robot; immutable.
+
+    Conventions: SI; q, qd, tau in the order of `coordinate_names`; twists and wrenches angular first; the world is
+    the frame the base stands in (and, for a moving base, the frame its coordinates live in).
+    """
+
+    def __init__(self, description: Description) -> None:
+        self.description = description
+        self._model = JointModel(description)
+        build = self._model.build
+        self.name = description.name
+        self.nq = build.nv
+        self.coordinate_names = tuple(build.names)
+        self.frame_names = tuple(build.frames)
+        self.chamber_names = tuple(chamber.name for chamber in description.actuation.chambers)
+        self._damping = np.zeros(self.nq)  # of coordinates that are no joint's own
+        for k, b in build.damping.items():
+            self._damping[k] = b
+        self._set_model(self._model)
+        _compile_fast_calls(self._raw, self.nq)
+
+    def _set_model(self, model: JointModel) -> None:
+        self._model = model
+        self._raw = model.chain.view(
+            np.float64
+        )  # a plain array passes faster into compiled code than records
+        self._plain = model.change.trivial and not model.springs.size and not np.any(self._damping)
+
+    # ---- making robots -------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Robot:
+        """A robot from a description in memory; raises RobotFileError with every mistake."""
+        return cls(
+            from_mapping(data, str(data.get('name', 'robot')) if isinstance(data, Mapping) else 'robot')
+        )
+
+    def with_tip_load(self, mass: float) -> Robot:
+        """The same robot carrying a point mass [kg] at its tip."""
+        load = as_array('mass', mass)
+        if load.size != 1 or load.min() < 0.0:
+            raise ValueError(f'mass: expected one number >= 0 kg, got {mass!r}')
+        return Robot(dataclasses.replace(self.description, tip_load=float(load.item())))
+
+    def with_link_lengths(self, lengths: Any) -> Robot:
+        """The same robot of universal segments with these fixed link lengths (segments, 2) [m].      [Wang, eq. 8]"""
+        d = as_array('lengths', lengths)
+        chain = self._model.chain.copy()
+        heads = np.flatnonzero((chain['shifted'] == 1) & (chain['n'] == 1))
+        if d.shape != (heads.size, 2):
+            raise ValueError(f'lengths: expected shape ({heads.size}, 2), got {d.shape}')
+        chain['pz'][heads], chain['pz'][heads + 2] = d[:, 0], d[:, 1]
+        other = object.__new__(Robot)
+        other.__dict__.update(self.__dict__)
+        other._set_model(self._model.with_chain(chain))
+        return other
+
+    # ---- dynamics ------------------------------------------------------------------------------------------------
+
+    def inverse_dynamics(
+        self,
+        q: Any,
+        qd: Any,
+        qdd: Any,
+        *,
+        external: Wrenches | None = None,
+        gravity: bool = True,
+        elastic: bool = True,
+        damping: bool = True,
+    ) -> Array:
+        """Generalised forces of a motion: tau = M qdd + c + g + k + d - sum J^T w.
+
+        external: wrench (6,) or (count, 6) by frame name, world axes, at the frame's origin. The flags leave a term
+        out.
+        """
+        if self._plain and gravity and elastic and damping and external is None:
+            tau: Array = empty(self.nq)
+            try:
+                if not inverse_one(self._raw, q, qd, qdd, tau):
+                    return tau
+            except TypeError:
+                pass  # one of the arguments is not a plain state: found out and named below
+        states, single = as_states(self.nq, q=q, qd=qd, qdd=qdd)
+        tau = self._inverse(states, external, gravity, elastic, damping)[0]
+        return tau[0] if single else tau
+
+    def forward_dynamics(
+        self,
+        q: Any,
+        qd: Any,
+        tau: Any,
+        *,
+        base_acceleration: Any = None,
+        external: Wrenches | None = None,
+        gravity: bool = True,
+        elastic: bool = True,
+        damping: bool = True,
+    ) -> Array:
+        """Accelerations under generalised forces. Of a prescribed base the acceleration is given, zero by default.
+
+        Raises SingularInertia if a coordinate moves no mass in this pose.
+        """
+        if self._plain and gravity and elastic and damping and external is None and base_acceleration is None:
+            qdd: Array = zeros(self.nq)
+            try:
+                if not forward_one(self._raw, q, qd, tau, qdd):
+                    return qdd
+            except TypeError:
+                pass  # as in inverse_dynamics
+        states, single = as_states(self.nq, q=q, qd=qd, tau=tau)
+        model, count = self._model, states['q'].shape[0]
+        vd = self._given_accelerations(base_acceleration, count)
+        x, v, force = self._joint_forces(states, elastic, damping)
+        wrench = model.wrenches(x, self._external(external, count))
+        status = model.forward(model.variant(gravity, elastic, damping), x, v, force, wrench, vd)
+        if status != OK:
+            raise self._singular(status)
+        qdd = model.change.public_rate(vd)
+        return qdd[0] if single else qdd
+
+    def hybrid_dynamics(self, q: Any, qd: Any, base_acceleration: Any, tau: Any) -> tuple[Array, Array]:
+        """Base forces and accelerations of a robot whose base motion is given.         [Mehl, eq. 28, signs right]
+
+        tau holds all nq forces; its first six are not read. Returns (tau with the base's six filled in, qdd).
+        """
+        qdd = self.forward_dynamics(q, qd, tau, base_acceleration=base_acceleration)
+        full = np.array(np.broadcast_to(as_array('tau', tau), qdd.shape))
+        base = self._model.prescribed
+        full[..., base] = self.inverse_dynamics(q, qd, qdd)[..., base]
+        return full, qdd
+
+    def mass_matrix(self, q: Any) -> Array:
+        """M(q), symmetric."""
+        states, single = as_states(self.nq, q=q)
+        zero = np.zeros_like(states['q'])
+        M = self._derivatives(states['q'], zero, zero)[2]
+        return M[0] if single else M
+
+    def coriolis(self, q: Any, qd: Any) -> Array:
+        """The vector c(q, qd) = C(q, qd) qd."""
+        return self.inverse_dynamics(q, qd, np.zeros(self.nq), gravity=False, elastic=False, damping=False)
+
+    def coriolis_matrix(self, q: Any, qd: Any) -> Array:
+        """Half of dc/dqd: C qd = c, and M' - 2C is skew for every model but the lumped arc.       [Wang, eq. 9]"""
+        states, single = as_states(self.nq, q=q, qd=qd)
+        C = 0.5 * self._derivatives(states['q'], states['qd'], np.zeros_like(states['q']))[1]
+        return C[0] if single else C
+
+    def gravity(self, q: Any) -> Array:
+        """g(q) = d(gravitational energy)/dq"""
+        zero = np.zeros(self.nq)
+        return self.inverse_dynamics(q, zero, zero, elastic=False, damping=False)
+
+    def elastic(self, q: Any) -> Array:
+        """k(q) = d(elastic energy)/dq"""
+        states, single = as_states(self.nq, q=q)
+        x = self._model.change.position(states['q'])
+        force = self._model.change.public_force(self._model.material(x, np.zeros_like(x))[0])
+        return force[0] if single else force
+
+    def damping(self, q: Any, qd: Any) -> Array:
+        """d(q, qd), the damper forces."""
+        states, single = as_states(self.nq, q=q, qd=qd)
+        change = self._model.change
+        force = self._model.material(change.position(states['q']), change.rate(states['qd']))[1]
+        force = change.public_force(force) + self._damping * states['qd']
+        return force[0] if single else force
+
+    def base_wrench(self, q: Any, qd: Any, qdd: Any, *, external: Wrenches | None = None) -> Array:
+        """Wrench (6,) on the robot at its base, about the base's origin, in its axes; a sensor may show the negative.
+
+        It is the total: the pressures are inside, and what they do to the base shows in the motion.
+        """
+        states, single = as_states(self.nq, q=q, qd=qd, qdd=qdd)
+        ground = self._inverse(states, external, True, False, False)[1]
+        X_WB = self.forward_kinematics(states['q'])[:, 0]
+        n = ground[:, :3] - np.cross(X_WB[:, :3, 3], ground[:, 3:])
+        W = np.einsum('kji,kaj->kai', X_WB[:, :3, :3], np.stack([n, ground[:, 3:]], 1)).reshape(-1, 6)
+        return W[0] if single else W
+
+    def actuation(self, q: Any) -> Array:
+        """The matrix (nq, chambers) from pressures to generalised forces, by virtual work."""
+        states, single = as_states(self.nq, q=q)
+        change = self._model.change
+        A = change.rows(self._model.actuation(change.position(states['q'])))
+        return A[0] if single else A
+
+    def linearize(self, q: Any, qd: Any, tau: Any) -> tuple[Array, Array]:
+        """Exact derivatives of (qd, qdd): A (2nq, 2nq) with respect to (q, qd), B (2nq, nq) with respect to tau."""
+        if self._plain:
+            qdd: Array = zeros(self.nq)
+            try:
+                if not forward_one(self._raw, q, qd, tau, qdd):
+                    return self._model.state_matrices(q, qd, qdd)
+            except TypeError:
+                pass  # as in inverse_dynamics
+        states, single = as_states(self.nq, q=q, qd=qd, tau=tau)
+        x, v, force = self._joint_forces(states, True, True)
+        extra = self._model.change.joint_matrix(np.diag(self._damping)) if not self._plain else NO_STIFFNESS
+        A, B, status = self._model.linearize(x, v, force, extra)
+        if status != OK:
+            raise self._singular(status)
+        A, B = self._model.change.public_slopes(A, B)
+        return (A[0], B[0]) if single else (A, B)
+
+    def energy(self, q: Any, qd: Any) -> tuple[Any, Any, Any]:
+        """(kinetic, gravitational, elastic) energy [J]."""
+        states, single = as_states(self.nq, q=q, qd=qd)
+        kinetic = 0.5 * np.einsum('ki,kij,kj->k', states['qd'], self.mass_matrix(states['q']), states['qd'])
+        x = self._model.change.position(states['q'])
+        gravitational, elastic = self._model.gravity_energy(x), self._model.material(x, np.zeros_like(x))[2]
+        if single:
+            return float(kinetic[0]), float(gravitational[0]), float(elastic[0])
+        return kinetic, gravitational, elastic
+
+    def momentum(self, q: Any, qd: Any) -> Array:
+        """Canonical momentum p = M qd.                                                          [Schultz, eq. 7]"""
+        states, single = as_states(self.nq, q=q, qd=qd)
+        p = np.einsum('kij,kj->ki', self.mass_matrix(states['q']), states['qd'])
+        return p[0] if single else p
+
+    def momentum_rate(self, q: Any, qd: Any, tau: Any) -> Array:
+        """dp/dt = dT/dq - dV/dq - d + tau, with the dT/dq that the paper leaves out.            [Schultz, eq. 7]"""
+        states, single = as_states(self.nq, q=q, qd=qd, tau=tau)
+        slope = self._derivatives(states['q'], np.zeros_like(states['q']), states['qd'])[0]
+        kinetic_slope = 0.5 * np.einsum('kij,ki->kj', slope, states['qd'])
+        held = self.gravity(states['q']) + self.elastic(states['q']) + self.damping(states['q'], states['qd'])
+        rate = kinetic_slope - held + states['tau']
+        return rate[0] if single else rate
+
+    # ---- kinematics ----------------------------------------------------------------------------------------------
+
+    def forward_kinematics(self, q: Any) -> Array:
+        """Poses X_WF (n_frames, 4, 4) of all frames, base to tip, in the order of `frame_names`."""
+        states, single = as_states(self.nq, q=q)
+        X = self._model.poses(self._model.change.position(states['q']))
+        X = np.ascontiguousarray(X[:, list(self._model.build.frames.values())])
+        return X[0] if single else X
+
+    def pose(self, q: Any, frame: str) -> Array:
+        """Pose X_WF (4, 4) of one frame; 'tip' is the last."""
+        self._element(frame)
+        index = -1 if frame == 'tip' else self.frame_names.index(frame)
+        return self.forward_kinematics(q)[..., index, :, :]
+
+    def jacobian(self, q: Any, frame: str) -> Array:
+        """6 x nq Jacobian of a frame: angular first, world aligned, at the frame's origin."""
+        element = self._element(frame)
+        states, single = as_states(self.nq, q=q)
+        J = self._model.jacobian(self._model.change.position(states['q']), element)
+        J = self._model.change.columns(J)
+        return J[0] if single else J
+
+    @property
+    def rest(self) -> Array:
+        """The coordinates at which the springs are at rest."""
+        x = np.zeros(self.nq)
+        for e in self._model.chain:
+            x[e['iv'] : e['iv'] + e['n']] = e['rest'][: e['n']]
+        return self._model.change.public_position(x)
+
+    @property
+    def length(self) -> float:
+        """Length of the body at rest [m]."""
+        return float(element_lengths(self._model.chain).sum())
+
+    def centerline(self, q: Any, s_samples: Any) -> Array:
+        """Points (samples, 3) of the body at the arc lengths s [m] of its rest shape, base to tip: see `centerline`."""
+        states, single = as_states(self.nq, q=q)
+        points = centerline(self, states['q'], as_array('s_samples', s_samples))
+        return points[0] if single else points
+
+    def simulate(
+        self, q0: Any, qd0: Any, inputs: Any, t_eval: Any, method: str = 'implicit', **options: Any
+    ) -> Trajectory:
+        """Motion under pressures or forces: see `simulate.simulate` for the options."""
+        return simulate(self, q0, qd0, inputs, t_eval, method, **options)
+
+    # ---- inside --------------------------------------------------------------------------------------------------
+
+    def _inverse(
+        self, states: dict[str, Array], external: Wrenches | None, gravity: bool, elastic: bool, damping: bool
+    ) -> tuple[Array, Array]:
+        """(public forces, ground wrench about the world's origin) of many states."""
+        model, change = self._model, self._model.change
+        x, v, vd = change.position(states['q']), change.rate(states['qd']), change.rate(states['qdd'])
+        wrench = model.wrenches(x, self._external(external, x.shape[0]))
+        tau, ground = model.inverse(model.variant(gravity, elastic, damping), x, v, vd, wrench)
+        if elastic:
+            tau += model.spring_force(x)
+        tau = change.public_force(tau)
+        return tau + self._damping * states['qd'] if damping else tau, ground
+
+    def _joint_forces(
+        self, states: dict[str, Array], elastic: bool, damping: bool
+    ) -> tuple[Array, Array, Array]:
+        """(x, v, forces) of the joints, less the springs and dampers that are not single joints' own."""
+        change = self._model.change
+        x, v = change.position(states['q']), change.rate(states['qd'])
+        force = change.force(states['tau'] - (self._damping * states['qd'] if damping else 0.0))
+        return x, v, force - self._model.spring_force(x) if elastic else force
+
+    def _derivatives(self, q: Array, qd: Array, qdd: Array) -> tuple[Array, Array, Array]:
+        """(dtau/dq, dtau/dqd, M) of the inertial terms, in public coordinates."""
+        model, change = self._model, self._model.change
+        chain = model.variant(False, False, False)
+        dq, dv, M = model.derivatives(chain, change.position(q), change.rate(qd), change.rate(qdd))
+        return change.public_matrix(dq), change.public_matrix(dv), change.public_matrix(M)
+
+    def _element(self, frame: str) -> int:
+        if frame == 'tip':
+            return int(self._model.chain.size) - 1
+        if frame not in self.frame_names:
+            raise ValueError(f'frame: expected one of {", ".join(self.frame_names)}, tip; got {frame!r}')
+        return self._model.build.frames[frame]
+
+    def _external(self, external: Wrenches | None, count: int) -> dict[int, Array]:
+        found: dict[int, Array] = {}
+        for frame, value in (external or {}).items():
+            w = as_array(f'external[{frame!r}]', value)
+            if w.shape not in ((6,), (count, 6)):
+                raise ValueError(f'external[{frame!r}]: expected shape (6,) or ({count}, 6), got {w.shape}')
+            element = self._element(frame)
+            found[element] = found.get(element, 0.0) + w
+        return found
+
+    def _given_accelerations(self, value: Any, count: int) -> Array:
+        qdd, base = np.zeros((count, self.nq)), self._model.prescribed
+        if value is None:
+            return qdd
+        given = as_array('base_acceleration', value)
+        if not base.size:
+            raise ValueError('base_acceleration: this robot has no base whose motion is prescribed')
+        if given.shape not in ((6,), (count, 6)):
+            raise ValueError(f'base_acceleration: expected shape (6,) or ({count}, 6), got {given.shape}')
+        qdd[:, base] = given
+        return qdd
+
+    def _singular(self, element: int) -> SingularInertia:
+        first = int(self._model.chain[element]['iv'])
+        return SingularInertia(self.coordinate_names[first], 'simulate() passes through such poses')
+
+
+def _compile_fast_calls(raw: Array, n: int) -> None:
+    """Compile (or load) the two fast calls for plain states, then let them refuse everything else."""
+    if not inverse_one.signatures:
+        zero = np.zeros(n)
+        Announced(inverse_one)(raw, zero, zero, zero, zero.copy())
+        Announced(forward_one)(raw, zero, zero, zero, zero.copy())
+        inverse_one.disable_compile()
+        forward_one.disable_compile()
+
+
+def load(name: str | Path, overrides: Mapping[str, Any] | None = None) -> Robot:
+    """A shipped robot by name, or any by the path of its file; `overrides` is merged over the file's keys.
+
+    Raises FileNotFoundError or RobotFileError.
+    """
+    return Robot(load_description(name, overrides))

@@ -1,0 +1,1 @@
+"""What all nodes share: parameters, start and stop, lifecycle, QoS, conversions, diagnostics."""

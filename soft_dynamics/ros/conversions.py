@@ -1,0 +1,110 @@
+"""Messages to NumPy and back; the only place that knows force before torque and linear before angular.
+
+Inside the suite wrenches and twists are angular first, quaternions (x, y, z, w), times float seconds or,
+where a stamp must be kept, integer nanoseconds. A quaternion that is not of unit length is a ValueError.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Twist, Vector3, Wrench
+from numpy.typing import ArrayLike, NDArray
+
+from soft_dynamics import quaternion
+
+Array = NDArray[np.float64]
+
+_NS = 1_000_000_000  # [ns/s]
+
+
+def pose_to_arrays(pose: Pose) -> tuple[Array, Array]:
+    """Return (quat_WB, p_WB) of a pose."""
+    return _quat_to_array(pose.orientation), _vector_to_array(pose.position)
+
+
+def pose_from_arrays(quat_WB: ArrayLike, p_WB: ArrayLike) -> Pose:
+    """Return the pose of frame B in W."""
+    return Pose(orientation=_quat_from_array(quat_WB), position=Point(**_xyz(p_WB)))
+
+
+def transform_to_arrays(transform: Transform) -> tuple[Array, Array]:
+    """Return (quat_WB, p_WB) of a transform."""
+    return _quat_to_array(transform.rotation), _vector_to_array(transform.translation)
+
+
+def transform_from_arrays(quat_WB: ArrayLike, p_WB: ArrayLike) -> Transform:
+    """Return the transform from W (header.frame_id) to B (child_frame_id)."""
+    return Transform(rotation=_quat_from_array(quat_WB), translation=Vector3(**_xyz(p_WB)))
+
+
+def wrench_to_array(wrench: Wrench) -> Array:
+    """Return (torque [N m], force [N]), six numbers."""
+    return _six_to_array(wrench.torque, wrench.force)
+
+
+def wrench_from_array(wrench: ArrayLike) -> Wrench:
+    """Return the message of (torque [N m], force [N])."""
+    torque, force = np.asarray(wrench, dtype=np.float64).reshape(2, 3)
+    return Wrench(force=Vector3(**_xyz(force)), torque=Vector3(**_xyz(torque)))
+
+
+def twist_to_array(twist: Twist) -> Array:
+    """Return (angular [rad/s], linear [m/s]), six numbers."""
+    return _six_to_array(twist.angular, twist.linear)
+
+
+def twist_from_array(twist: ArrayLike) -> Twist:
+    """Return the message of (angular [rad/s], linear [m/s])."""
+    angular, linear = np.asarray(twist, dtype=np.float64).reshape(2, 3)
+    return Twist(linear=Vector3(**_xyz(linear)), angular=Vector3(**_xyz(angular)))
+
+
+def time_to_ns(stamp: Time) -> int:
+    """Return the stamp in integer nanoseconds, exactly."""
+    return int(stamp.sec) * _NS + int(stamp.nanosec)
+
+
+def time_from_ns(ns: int) -> Time:
+    """Return the stamp of integer nanoseconds, exactly."""
+    sec, nanosec = divmod(ns, _NS)
+    return Time(sec=sec, nanosec=nanosec)
+
+
+def time_to_seconds(stamp: Time) -> float:
+    """Return the stamp in seconds. A float64 holds today's date to 0.24 us: compare stamps in nanoseconds."""
+    return time_to_ns(stamp) / _NS
+
+
+def time_from_seconds(t: float) -> Time:
+    """Return the stamp of a time in seconds, to the nearest nanosecond."""
+    return time_from_ns(round(t * _NS))
+
+
+def float64s(values: ArrayLike) -> array[float]:
+    """Return numbers, flat, in the form that a `float64[]` field takes over without looking at each."""
+    return array('d', np.asarray(values, dtype=np.float64).tobytes())
+
+
+def _quat_to_array(quat_WB: Quaternion) -> Array:
+    return quaternion.unit((quat_WB.x, quat_WB.y, quat_WB.z, quat_WB.w))
+
+
+def _quat_from_array(quat_WB: ArrayLike) -> Quaternion:
+    x, y, z, w = quaternion.unit(quat_WB).tolist()
+    return Quaternion(x=x, y=y, z=z, w=w)
+
+
+def _vector_to_array(vector: Vector3 | Point) -> Array:
+    return np.array((vector.x, vector.y, vector.z))
+
+
+def _six_to_array(first: Vector3, second: Vector3) -> Array:
+    return np.array((first.x, first.y, first.z, second.x, second.y, second.z))
+
+
+def _xyz(vector: ArrayLike) -> dict[str, float]:
+    x, y, z = np.asarray(vector, dtype=np.float64).tolist()
+    return {'x': x, 'y': y, 'z': z}

@@ -1,0 +1,51 @@
+"""Diagnostics of a node, once a second on `/diagnostics`.
+
+The name is absolute, as everywhere in ROS: one monitor sees all robots, and names carry the namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.node import Node
+
+from soft_dynamics.counters import Status
+from soft_dynamics.ros.qos import STATE
+
+_PERIOD = 1.0  # [s]
+
+
+class Diagnostics:
+    """Publishes what the given functions say about the node.
+
+    Diagnostics(self, 'OptiTrack at 192.168.1.10', {'stream': self.stream_status})
+    """
+
+    def __init__(self, node: Node, hardware_id: str, sources: Mapping[str, Callable[[], Status]]) -> None:
+        self.hardware_id = hardware_id
+        self._node = node
+        self._sources = dict(sources)
+        self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', STATE)
+        # Steady time: diagnostics go on while simulated time stands still.
+        node.create_timer(_PERIOD, self.publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def publish(self) -> None:
+        """Publish now, for changes that should not wait for the next second."""
+        name = self._node.get_fully_qualified_name()
+        array = DiagnosticArray(
+            status=[self._message(f'{name}: {label}', source()) for label, source in self._sources.items()]
+        )
+        array.header.stamp = self._node.get_clock().now().to_msg()
+        self._publisher.publish(array)
+
+    def _message(self, name: str, status: Status) -> DiagnosticStatus:
+        return DiagnosticStatus(
+            level=bytes([status.level]),
+            name=name,
+            message=status.message,
+            hardware_id=self.hardware_id,
+            values=[KeyValue(key=key, value=str(value)) for key, value in status.values.items()],
+        )

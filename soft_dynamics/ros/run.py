@@ -1,0 +1,104 @@
+"""Start and stop of a node process: `def main(args=None): return run_node(DynamicsNode, args)`."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+import rclpy
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.logging import get_logger
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import remove_ros_args
+
+from soft_dynamics.ros.report import USER_ERRORS, report
+
+_POLL_PERIOD = 0.1  # [s] longest wait of the executor, so the longest time until a signal is seen
+
+
+def run_node(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
+    """Make the node, run its callbacks until SIGINT or SIGTERM, destroy it; return the process's exit code.
+
+    0 after a requested stop; 1, with one line in the log, if what the user gave does not let the node start.
+    Any other exception passes through after the node is destroyed; a callback may `raise SystemExit(code)`.
+
+    rclpy's own signal handlers would close the context first: the last, safe command could not be sent.
+    """
+    with _StopSignals() as stop:
+        try:
+            return _run(make_node, sys.argv if args is None else args, stop)
+        finally:
+            rclpy.try_shutdown()
+
+
+def _run(make_node: Callable[[], Node], args: list[str], stop: _StopSignals) -> int:
+    try:
+        _initialise(args)
+        node = make_node()
+    except KeyboardInterrupt:
+        return 0
+    except USER_ERRORS as error:
+        report(get_logger(Path(sys.argv[0]).stem), 'cannot start', error)
+        return 1
+    try:
+        _spin(node, stop)
+    finally:
+        node.destroy_node()
+    return 0
+
+
+def _initialise(args: list[str]) -> None:
+    try:
+        strangers = remove_ros_args(args)[1:]
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    except RuntimeError as error:
+        reason = re.sub(
+            r', at \S+:\d+|Failed to parse ROS arguments: |failed to initialize rcl: ', '', str(error)
+        )
+        raise ValueError(f'bad ROS arguments: {reason}') from None
+    if strangers:
+        raise ValueError(
+            f'unknown argument {strangers[0]}, parameters are given as --ros-args -p name:=value'
+        )
+
+
+def _spin(node: Node, stop: _StopSignals) -> None:
+    stop.interrupts = False
+    with SingleThreadedExecutor() as executor:
+        executor.add_node(node)
+        try:
+            while rclpy.ok() and not stop.requested:
+                executor.spin_once(timeout_sec=_POLL_PERIOD)
+        except ExternalShutdownException:
+            pass
+
+
+class _StopSignals:
+    """SIGINT and SIGTERM as a flag to read between callbacks, or as KeyboardInterrupt while `interrupts`."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.interrupts = True
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> _StopSignals:
+        self._previous = {s: signal.signal(s, self._on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self.requested = True
+        if self.interrupts:
+            self.interrupts = False
+            raise KeyboardInterrupt

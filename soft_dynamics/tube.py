@@ -1,0 +1,126 @@
+"""The body as a tube: what a viewer draws of a robot, in the world of ROS (z up, the mount of the robot file applied).
+
+Arcs and links are drawn as they are, hinges by the spline of the model; between the plates of a universal segment and
+between two discs runs the curve that leaves and arrives at right angles to them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation
+
+from .arguments import Array
+from .description import Arc, Description, Disc, Hinge, Link, Segment, Universal
+from .robot import Robot
+
+SLENDERNESS = {
+    Arc: 0.25,
+    Link: 0.45,
+    Universal: 0.3,
+    Hinge: 0.3,
+}  # radius per length where a file gives no radius
+
+
+class Tube(NamedTuple):
+    """A curve with a thickness, sample after sample from base to tip; segments share no samples."""
+
+    points: Array  # (n, 3) [m]
+    tangents: Array  # (n, 3)
+    radius: Array  # (n,) [m]
+    curvature: Array  # (n,) [1/m], the mean of the segment
+    segment: npt.NDArray[np.int64]  # (n,) which segment of the description
+
+
+def mount_pose(description: Description) -> Array:
+    """X_RW (4, 4): the world of the robot file in the world of ROS."""
+    X_RW = np.eye(4)
+    X_RW[:3, :3] = Rotation.from_euler('xyz', description.mount.rpy).as_matrix()
+    X_RW[:3, 3] = description.mount.position
+    return X_RW
+
+
+def frame_poses(robot: Robot, q: Array) -> Array:
+    """X_RF (n_frames, 4, 4) of all frames, base to tip, in the world of ROS."""
+    return np.asarray(mount_pose(robot.description) @ robot.forward_kinematics(q))
+
+
+def display_radius(segment: Segment) -> float:
+    """Radius to draw a segment with [m]: its own, or one that looks right for its length."""
+    own = getattr(segment, 'radius', 0.0)
+    return float(own or SLENDERNESS[type(segment)] * segment.length)  # type: ignore[union-attr]
+
+
+def tube(robot: Robot, q: Array, per_segment: int = 12) -> Tube:
+    """The body of a robot in pose q (nq,), `per_segment` samples (3 or more) for each segment that bends."""
+    X_WF, start, pieces = robot.forward_kinematics(q), 0.0, []
+    X_RW = mount_pose(robot.description)
+    for k, segment in enumerate(robot.description.segments):
+        length = segment.thread_length if isinstance(segment, Disc) else segment.length
+        if length == 0.0:
+            continue
+        count = 3 if isinstance(segment, Link) else per_segment
+        share: Array = np.linspace(0.0, 1.0, count, dtype=np.float64)
+        if isinstance(segment, (Universal, Disc)):
+            arm = segment.radius if isinstance(segment, Disc) else 0.0
+            p_W = _between_plates(X_WF[k], X_WF[k + 1], arm, share)
+        else:
+            p_W = robot.centerline(q, np.minimum(start + share * length, robot.length))
+        start += length
+        p_R = p_W @ X_RW[:3, :3].T + X_RW[:3, 3]
+        pieces.append(_piece(p_R, display_radius(segment), k))
+    return Tube(*(np.concatenate(parts) for parts in zip(*pieces, strict=True)))
+
+
+def _between_plates(X_W0: Array, X_W1: Array, arm: float, share: Array) -> Array:
+    """Cubic through both plate centres along both plate normals; nearly a circle where a circle is possible.
+
+    Handles of c / (3 cos^2(psi/4)) for chord c and bend psi are those of a circular arc.
+    """
+    a, b = (X[:3, 3] + arm * X[:3, 1] for X in (X_W0, X_W1))
+    psi = np.arccos(np.clip(X_W0[:3, 2] @ X_W1[:3, 2], -1.0, 1.0))
+    handle = np.linalg.norm(b - a) / (3.0 * np.cos(0.25 * psi) ** 2)
+    t = share[:, None]
+    inner_a, inner_b = a + handle * X_W0[:3, 2], b - handle * X_W1[:3, 2]
+    curve = (1 - t) ** 3 * a + 3 * (1 - t) ** 2 * t * inner_a + 3 * (1 - t) * t**2 * inner_b + t**3 * b
+    return np.asarray(curve)
+
+
+def _piece(points: Array, radius: float, segment: int) -> Tube:
+    slope = np.gradient(points, axis=0, edge_order=2)
+    speed = np.linalg.norm(slope, axis=1, keepdims=True)
+    tangents = slope / np.maximum(speed, np.finfo(float).tiny)
+    cosines = np.clip(np.sum(tangents[1:] * tangents[:-1], axis=1), -1.0, 1.0)
+    bend, length = np.arccos(cosines).sum(), np.linalg.norm(np.diff(points, axis=0), axis=1).sum()
+    n = len(points)
+    return Tube(points, tangents, np.full(n, radius), np.full(n, bend / length), np.full(n, segment))
+
+
+def rings(body: Tube, sides: int = 16) -> Array:
+    """Points (n, sides, 3) on the skin, ring by ring, carried along the body without twist."""
+    angle = np.linspace(0.0, 2.0 * np.pi, sides, endpoint=False)
+    normals = np.empty_like(body.tangents)
+    normal = np.eye(3)[np.argmin(np.abs(body.tangents[0]))]
+    for k, t in enumerate(body.tangents):
+        normal = normal - (normal @ t) * t
+        normal /= np.sqrt(normal @ normal)
+        normals[k] = normal
+    across = np.cross(body.tangents, normals)
+    around = np.cos(angle)[:, None] * normals[:, None] + np.sin(angle)[:, None] * across[:, None]
+    return np.asarray(body.points[:, None] + body.radius[:, None, None] * around)
+
+
+def segment_pressures(description: Description, pressure: Array) -> Array:
+    """Mean pressure of each segment's chambers as a share of the largest allowed, 0 where there is none."""
+    shares = np.zeros(len(description.segments))
+    for k, segment in enumerate(description.segments):
+        own = [
+            p
+            for p, c in zip(pressure, description.actuation.chambers, strict=True)
+            if c.segment in ('all', segment.name)
+        ]
+        if own:
+            shares[k] = np.mean(own) / description.actuation.pressure_max
+    return np.clip(shares, 0.0, 1.0)
