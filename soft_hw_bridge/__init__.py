@@ -1,0 +1,1 @@
+"""Bridges to the devices of the rig, and a virtual rig that speaks their protocols."""

@@ -1,0 +1,12 @@
+"""Where a body is, as the emulators take it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Pose(NamedTuple):
+    """A body B in a world W with x forward, y left and z up."""
+
+    p_WB: tuple[float, float, float]  # [m]
+    quat_WB: tuple[float, float, float, float]  # x, y, z, w

@@ -1,0 +1,1 @@
+"""Fiber shape sensors: protocols behind one adapter interface, strain to curvature to curve."""

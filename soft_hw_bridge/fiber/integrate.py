@@ -1,0 +1,103 @@
+"""From curvature along a fiber to the curve: integration on SE(3)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from soft_dynamics import vec3
+from soft_dynamics.entire import entire
+from soft_hw_bridge.fiber.adapter import Array
+
+
+def integrate_curve(s: Array, curvature_C: Array, strain: Array | None = None) -> tuple[Array, Array]:
+    """Return the points p_FC_F and the orientations R_FC of a fiber clamped at s[0].
+
+        d/ds (R, p) = (R [kappa]x, R (1 + strain) e_z)
+
+    with kappa and strain linear between the samples. Each interval is one exponential of the fourth-order
+    Magnus expansion, so constant curvature and twist (circle, helix) are exact whatever the spacing.
+
+    Shapes: s (n,) ascending, curvature_C (n, 3) with the twist last, strain (n,); results (n, 3), (n, 3, 3).
+    """
+    n = len(s)
+    if curvature_C.shape != (n, 3):
+        raise ValueError(f'curvature_C must have shape ({n}, 3), got {curvature_C.shape}')
+    stretch = np.ones(n) if strain is None else 1.0 + strain
+    if stretch.shape != (n,):
+        raise ValueError(f'strain must have shape ({n},), got {stretch.shape}')
+    p_FC_F, R_FC = np.empty((n, 3)), np.empty((n, 3, 3))
+    _integrate(s, curvature_C, stretch, p_FC_F, R_FC)
+    return p_FC_F, R_FC
+
+
+def bridge_gaps(s: Array, values: Array, max_gap: float) -> Array:
+    """Return values (n, k) with lost rows, those that hold NaN, replaced linearly between their neighbours.
+
+    Where the neighbours are more than max_gap [m] apart, and at the ends, rows stay as they are.
+    """
+    lost = np.isnan(values).any(axis=1)
+    if not lost.any() or lost.all():
+        return values
+    known = np.flatnonzero(~lost)
+    right = np.searchsorted(known, np.arange(len(s)))
+    inner = (right > 0) & (right < len(known)) & lost
+    before, after = known[right[inner] - 1], known[right[inner]]
+    weight = ((s[inner] - s[before]) / (s[after] - s[before]))[:, None]
+    filled = (1 - weight) * values[before] + weight * values[after]
+    filled[s[after] - s[before] > max_gap] = np.nan
+    values = values.copy()
+    values[inner] = filled
+    return values
+
+
+@njit(cache=True)
+def _integrate(s, curvature_C, stretch, p_FC_F, R_FC):  # type: ignore[no-untyped-def]
+    """Write the pose of every sample.
+
+    Omega = h/2 (xi_0 + xi_1) + h^2/12 [xi_0, xi_1],  X_1 = X_0 exp(Omega),  xi = (kappa, (1 + strain) e_z)
+    """
+    R = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+    p = vec3.ZERO
+    for i in range(len(s)):
+        if i > 0:
+            h = s[i] - s[i - 1]
+            k_0 = (curvature_C[i - 1, 0], curvature_C[i - 1, 1], curvature_C[i - 1, 2])
+            k_1 = (curvature_C[i, 0], curvature_C[i, 1], curvature_C[i, 2])
+            v_0, v_1 = (0.0, 0.0, stretch[i - 1]), (0.0, 0.0, stretch[i])
+            c = h * h / 12.0
+            phi = vec3.add_scaled(vec3.scale(0.5 * h, vec3.add(k_0, k_1)), c, vec3.cross(k_0, k_1))
+            bracket = vec3.sub(vec3.cross(k_0, v_1), vec3.cross(k_1, v_0))
+            rho = vec3.add_scaled(vec3.scale(0.5 * h, vec3.add(v_0, v_1)), c, bracket)
+            dR, dp = _exp(phi, rho)
+            p = vec3.add(p, vec3.rotate(R, dp))
+            R = vec3.matmul(R, dR)
+        for j in range(3):
+            p_FC_F[i, j] = p[j]
+        for j in range(9):
+            R_FC[i, j // 3, j % 3] = R[j]
+
+
+@njit(cache=True)
+def _exp(phi, rho):  # type: ignore[no-untyped-def]
+    """Return the rotation and the translation of the exponential.
+
+    R = 1 + f_1 [phi]x + f_2 [phi]x^2,  p = (1 + f_2 [phi]x + f_3 [phi]x^2) rho
+    """
+    x, y, z = phi
+    square = vec3.dot(phi, phi)
+    f = entire(square)
+    R = (
+        1.0 + f[1] * (x * x - square),
+        f[1] * x * y - f[0] * z,
+        f[1] * x * z + f[0] * y,
+        f[1] * x * y + f[0] * z,
+        1.0 + f[1] * (y * y - square),
+        f[1] * y * z - f[0] * x,
+        f[1] * x * z - f[0] * y,
+        f[1] * y * z + f[0] * x,
+        1.0 + f[1] * (z * z - square),
+    )
+    once = vec3.cross(phi, rho)
+    p = vec3.add_scaled(vec3.add_scaled(rho, f[1], once), f[2], vec3.cross(phi, once))
+    return R, p

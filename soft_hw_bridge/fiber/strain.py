@@ -1,0 +1,71 @@
+"""From the strains of several cores to the curvature of the fiber they run in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from soft_hw_bridge.fiber.adapter import Array
+
+
+@dataclass(frozen=True)
+class CoreLayout:
+    """Where the cores lie in the cross-section at the base; they may wind around the centre line."""
+
+    radius: tuple[float, ...]  # [m] distance from the centre line
+    angle: tuple[float, ...]  # [rad] from x towards y
+    pretwist: float = 0.0  # [rad/m] of the cores in the straight fiber
+
+    def __post_init__(self) -> None:
+        if len(self.radius) != len(self.angle):
+            raise ValueError(f'angle must have {len(self.radius)} numbers, as radius, got {self.angle}')
+        if not all(r >= 0 for r in self.radius):
+            raise ValueError(f'radius must be >= 0, got {self.radius}')
+        if np.linalg.matrix_rank(self.matrix(np.zeros(1))[0], tol=1e-9) < 3:
+            raise ValueError('cores must be three or more and not in one line, to tell bending')
+
+    @property
+    def sees_twist(self) -> bool:
+        """Whether twist can be told from stretching: helical cores at different distances from the centre."""
+        return self.pretwist != 0.0 and len(self.radius) >= 4 and np.ptp(self.radius) > 0
+
+    def matrix(self, s: Array) -> Array:
+        """Return A(s) in strain_i = A_i (kappa_x, kappa_y, strain[, twist]), shape (n, cores, 3 or 4).
+
+        A core at (x, y) = r (cos, sin)(angle + pretwist s) is a line whose length per length of the fiber is
+
+            sqrt((1 + strain + kappa_x y - kappa_y x)^2 + r^2 (twist + pretwist)^2)
+
+        which, divided by its value in the straight fiber, gives to first order
+
+            strain_i = (strain + kappa_x y - kappa_y x + r^2 pretwist twist) / (1 + r^2 pretwist^2)
+
+        Twist of straight cores appears only in second order, without its sign, and is taken as zero.
+        """
+        radius = np.asarray(self.radius)
+        phase = np.asarray(self.angle) + self.pretwist * s[:, None]
+        columns = [radius * np.sin(phase), -radius * np.cos(phase), np.ones_like(phase)]
+        if self.sees_twist:
+            columns.append(np.broadcast_to(radius**2 * self.pretwist, phase.shape))
+        return np.stack(columns, axis=-1) / (1 + (radius * self.pretwist) ** 2)[:, None]
+
+
+class StrainSolver:
+    """Least-squares curvature and stretch; the factorisation is kept while the places stay the same."""
+
+    def __init__(self, layout: CoreLayout) -> None:
+        self._layout = layout
+        self._s: Array = np.empty(0)
+        self._inverse: Array = np.empty((0, 0, 0))
+
+    def solve(self, s: Array, strain: Array) -> tuple[Array, Array]:
+        """Return curvature_C (n, 3) with the twist last, and the stretch (n,), from strain (cores, n)."""
+        shape = (len(self._layout.radius), len(s))
+        if strain.shape != shape:
+            raise ValueError(f'strain must have shape {shape}, got {strain.shape}')
+        if not np.array_equal(s, self._s):
+            self._s, self._inverse = s, np.asarray(np.linalg.pinv(self._layout.matrix(s)), np.float64)
+        solution = np.einsum('nkc,cn->nk', self._inverse, strain)
+        twist = solution[:, 3] if self._layout.sees_twist else np.zeros(len(s))
+        return np.column_stack([solution[:, :2], twist]), solution[:, 2]

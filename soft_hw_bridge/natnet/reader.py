@@ -1,0 +1,55 @@
+"""A cursor over bytes."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from soft_hw_bridge.errors import MalformedPacket
+
+_I32 = struct.Struct('<i')
+
+
+class Reader:
+    """Reads little-endian values one after another and refuses to leave the bytes."""
+
+    __slots__ = ('_data', 'pos')
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.pos = 0
+
+    @property
+    def remaining(self) -> int:
+        return len(self._data) - self.pos
+
+    def skip(self, size: int) -> None:
+        if not 0 <= size <= len(self._data) - self.pos:
+            raise MalformedPacket(f'{size} bytes wanted, {self.remaining} left')
+        self.pos += size
+
+    def take(self, size: int) -> bytes:
+        start = self.pos
+        self.skip(size)
+        return self._data[start : self.pos]
+
+    def since(self, start: int) -> bytes:
+        return self._data[start : self.pos]
+
+    def unpack(self, layout: struct.Struct) -> tuple[Any, ...]:
+        start = self.pos
+        self.skip(layout.size)
+        return layout.unpack_from(self._data, start)
+
+    def i32(self) -> int:
+        value: int = self.unpack(_I32)[0]
+        return value
+
+    def text(self) -> str:
+        """Read UTF-8 up to a zero byte."""
+        end = self._data.find(b'\0', self.pos)
+        if end < 0:
+            raise MalformedPacket('text without an end')
+        raw = self._data[self.pos : end]
+        self.pos = end + 1
+        return raw.decode('utf-8', errors='replace')

@@ -1,0 +1,104 @@
+"""The poses of named bodies out of the frames, and how the stream is doing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from soft_dynamics.counters import ERROR, OK, WARN, Status
+from soft_hw_bridge.natnet.client import NatNetClient, NatNetConfig, Sample
+
+
+@dataclass(frozen=True)
+class MocapConfig(NatNetConfig):
+    """Which bodies, and how Motive streams them."""
+
+    up_axis: str = field(default='y', metadata={'doc': 'Up Axis in the streaming settings of Motive: y or z'})
+    bodies: tuple[str, ...] = field(
+        default=(), metadata={'doc': 'rigid bodies to publish; none: all there are'}
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.up_axis not in ('y', 'z'):
+            raise ValueError(f"up_axis must be 'y' or 'z', got {self.up_axis!r}")
+
+
+class BodyPose(NamedTuple):
+    """A tracked body B in the world W with z up, at a host time."""
+
+    name: str
+    stamp_ns: int
+    p_WB: tuple[float, float, float]  # [m]
+    quat_WB: tuple[float, float, float, float]  # x, y, z, w
+
+
+class MocapStream:
+    """Polls a Motive for the bodies of the config. Bodies that are not tracked are counted, not returned."""
+
+    def __init__(self, config: MocapConfig, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self.client = NatNetClient(config, now_ns)
+        self.untracked: dict[str, int] = {}  # frames without the body
+        self._config = config
+        self._tracked_t: dict[str, float] = {}  # when a body was last tracked, or first heard of
+
+    def close(self) -> None:
+        self.client.close()
+
+    @property
+    def names(self) -> list[str]:
+        """The bodies to expect: those asked for, or all that Motive knows."""
+        return list(self._config.bodies) or sorted(self.client.names.values())
+
+    def poll(self, timeout: float) -> list[BodyPose]:
+        """Return the poses of the new frames, oldest first."""
+        samples = self.client.poll(timeout)
+        t = time.monotonic()
+        return [pose for sample in samples for pose in self._poses(sample, t)]
+
+    def status(self) -> Status:
+        """Judge the stream. The line changes only with the state, the numbers are in the values."""
+        t, client = time.monotonic(), self.client
+        values = {key: f'{value:.6g}' for key, value in client.health.report(t).items()}
+        values |= {
+            'clock_offset_s': f'{client.clock.offset_s:.6f}',
+            'clock_drift_ppm': f'{client.clock.drift_ppm:.1f}',
+            'clock_relocks': str(client.clock.relocks),
+            'rtt_s': f'{client.clock.rtt_s or float("nan"):.6f}',
+            'natnet_version': '.'.join(map(str, client.version)) if client.info else 'unknown',
+        }
+        values |= {f'untracked.{name}': str(count) for name, count in sorted(self.untracked.items())}
+        if client.problem:
+            return Status(ERROR, client.problem, values)
+        warnings = [text for text in (client.warning, self._missing(), self._lost(t)) if text]
+        return Status(WARN, '; '.join(warnings), values) if warnings else Status(OK, 'streaming', values)
+
+    def _poses(self, sample: Sample, t: float) -> list[BodyPose]:
+        poses = []
+        for body in sample.frame.bodies:
+            name = self.client.names.get(body.id)
+            if name is None or (self._config.bodies and name not in self._config.bodies):
+                continue
+            if not body.is_tracked:
+                self.untracked[name] = self.untracked.get(name, 0) + 1
+                self._tracked_t.setdefault(name, t)
+                continue
+            self._tracked_t[name] = t
+            if self._config.up_axis == 'y':
+                body = body.y_up_to_z_up()
+            poses.append(BodyPose(name, sample.stamp_ns, body.p_WB, body.quat_WB))
+        return poses
+
+    def _missing(self) -> str:
+        known = self.client.names.values()
+        missing = [name for name in self._config.bodies if name not in known]
+        if not missing or not known:
+            return ''
+        return f'Motive has no rigid body {", ".join(missing)}, but {", ".join(sorted(known))}'
+
+    def _lost(self, t: float) -> str:
+        limit = self._config.stale_after
+        lost = [name for name in self.names if t - self._tracked_t.get(name, t) > limit]
+        return f'not tracked: {", ".join(lost)}' if lost else ''

@@ -1,0 +1,78 @@
+"""ATI force/torque sensor: `ft/wrench`, and `ft/bias` to let the present load read zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from geometry_msgs.msg import WrenchStamped
+from std_srvs.srv import Trigger
+
+from soft_dynamics.counters import Status
+from soft_dynamics.reader import quantity
+from soft_dynamics.ros.conversions import time_from_ns
+from soft_dynamics.ros.qos import SENSOR
+from soft_dynamics.ros.run import run_node
+from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.ft.client import FtConfig, NetFtClient, Sample
+from soft_hw_bridge.nodes.bridge import BridgeNode
+
+_POLL_TIMEOUT = 0.1  # [s]
+
+
+@dataclass(frozen=True)
+class Config(FtConfig):
+    """Parameters of the node."""
+
+    frame_id: str = quantity('ft_sensor', doc='frame of the wrench: the one of the sensor')
+
+
+class FtBridge(BridgeNode[NetFtClient]):
+    """Publishes each new sample in N and N m. It never biases unasked."""
+
+    config: Config
+
+    def __init__(self) -> None:
+        super().__init__('ft_bridge', Config)
+        self._publisher = self.create_publisher(WrenchStamped, 'ft/wrench', SENSOR)
+        self._message = WrenchStamped()  # filled again for every sample: a thousand a second
+        self.create_service(Trigger, 'ft/bias', self._on_bias)
+
+    def open_device(self) -> tuple[NetFtClient, str]:
+        client = NetFtClient(self.config, self.now_ns)
+        self._message.header.frame_id = self.config.frame_id
+        return client, f'Net F/T at {self.config.host}:{self.config.rdt_port}'
+
+    def poll_device(self, device: NetFtClient) -> None:
+        for sample in device.poll(_POLL_TIMEOUT):
+            if self.is_active:
+                self._publish(sample)
+
+    def supervise_device(self, device: NetFtClient) -> Status:
+        return device.status()
+
+    def close_device(self, device: NetFtClient) -> None:
+        device.close()
+
+    def _publish(self, sample: Sample) -> None:
+        message = self._message
+        force, torque = message.wrench.force, message.wrench.torque
+        message.header.stamp = time_from_ns(sample.stamp_ns)
+        force.x, force.y, force.z = sample.force
+        torque.x, torque.y, torque.z = sample.torque
+        self._publisher.publish(message)
+
+    def _on_bias(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        try:
+            if self._device is None:
+                raise DeviceError('not configured')
+            self._device.bias()
+        except DeviceError as error:
+            response.message = str(error)
+        else:
+            response.success = True
+        return response
+
+
+def main(args: list[str] | None = None) -> int:
+    return run_node(FtBridge, args)

@@ -1,0 +1,83 @@
+"""Pressure I/O: follows `pressure/command`, publishes `pressure/measured`, obeys `pressure/emergency_stop`.
+
+Nothing is inflated before activation. It vents when commands stop or make no sense, on deactivation, shutdown
+and errors; a valve terminal with a time-out of its own also vents when this process is killed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from soft_robot_suite.msg import ChamberPressures
+from std_srvs.srv import Trigger
+
+from soft_dynamics.counters import Status
+from soft_dynamics.ros.conversions import float64s, time_from_ns, time_to_ns
+from soft_dynamics.ros.qos import COMMAND, SENSOR
+from soft_dynamics.ros.run import run_node
+from soft_hw_bridge.nodes.bridge import BridgeNode
+from soft_hw_bridge.pressure.config import PressureConfig, make_stream
+from soft_hw_bridge.pressure.stream import Measured, PressureStream
+
+
+class PressureBridge(BridgeNode[PressureStream]):
+    """Hands commands to the guard, and measurements to the topic. Active means armed."""
+
+    config: PressureConfig
+
+    def __init__(self) -> None:
+        super().__init__('pressure_bridge', PressureConfig)
+        make_stream(self.config)  # says now what would be wrong at configuration
+        self._publisher = self.create_publisher(ChamberPressures, 'pressure/measured', SENSOR)
+        self.create_subscription(ChamberPressures, 'pressure/command', self._on_command, COMMAND)
+        self.create_service(Trigger, 'pressure/emergency_stop', self._on_emergency_stop)
+
+    def open_device(self) -> tuple[PressureStream, str]:
+        config = self.config
+        where = config.serial.port if config.device == 'serial' else config.modbus.host
+        return make_stream(config, self.now_ns), f'{config.device} at {where}'
+
+    def poll_device(self, device: PressureStream) -> None:
+        for measured in device.poll():
+            if self.is_active:
+                self._publisher.publish(self._message(device.names, measured))
+
+    def supervise_device(self, device: PressureStream) -> Status:
+        return device.status()
+
+    def close_device(self, device: PressureStream) -> None:
+        device.close()
+
+    def on_activate(self, state: Any) -> Any:
+        if self._device is not None:
+            self._device.arm()
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: Any) -> Any:
+        if self._device is not None:
+            self._device.disarm()
+        return super().on_deactivate(state)
+
+    def _message(self, names: list[str], measured: Measured) -> ChamberPressures:
+        message = ChamberPressures(names=names, pressure=float64s(measured.pressure))
+        message.header.stamp = time_from_ns(measured.stamp_ns)
+        return message
+
+    def _on_command(self, message: ChamberPressures) -> None:
+        if self._device is None:
+            return
+        stamp_ns = time_to_ns(message.header.stamp)
+        age = (self.now_ns() - stamp_ns) * 1e-9 if stamp_ns else 0.0  # no stamp: decided now
+        self._device.command(message.names, message.pressure, age)
+
+    def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        if self._device is not None:
+            self._device.emergency_stop()
+        response.success = True
+        response.message = 'vented; deactivate and activate to go on'
+        self.get_logger().error('emergency stop')
+        return response
+
+
+def main(args: list[str] | None = None) -> int:
+    return run_node(PressureBridge, args)

@@ -1,0 +1,66 @@
+"""Which valves drive which chambers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from soft_dynamics.description import load_description
+from soft_dynamics.reader import quantity
+from soft_hw_bridge.pressure.device import PressureDevice
+from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
+from soft_hw_bridge.pressure.register_map import load_register_map
+from soft_hw_bridge.pressure.safety import PressureLimits
+from soft_hw_bridge.pressure.serial_port import SerialConfig, SerialPressure
+from soft_hw_bridge.pressure.stream import PressureStream
+
+DEVICES = ('modbus', 'serial')
+
+
+@dataclass(frozen=True)
+class PressureConfig:
+    """The robot, which has the names and limits of the chambers, and the device."""
+
+    robot: str = quantity('honeycomb_arm', doc='shipped robot or path of a .yaml file')
+    device: str = quantity('modbus', doc='modbus or serial')
+    channels: tuple[int, ...] = quantity((), doc='channel of each chamber of the robot; none: 0, 1, 2 ...')
+    rate: float = quantity(200.0, unit='Hz', doc='cycles of commands out and measurements in')
+    modbus: ModbusConfig = ModbusConfig()
+    serial: SerialConfig = SerialConfig()
+
+    def __post_init__(self) -> None:
+        if self.device not in DEVICES:
+            raise ValueError(f'device must be one of {", ".join(DEVICES)}, got {self.device!r}')
+        if not 1 <= self.rate <= 1000:
+            raise ValueError(f'rate must be in 1..1000 Hz, got {self.rate}')
+
+
+def make_stream(config: PressureConfig, now_ns: Callable[[], int] = time.time_ns) -> PressureStream:
+    """Return the stream of a robot's chambers; nothing is connected yet.
+
+    Raises ValueError, FileNotFoundError or RobotFileError for what cannot be.
+    """
+    robot = load_description(config.robot)
+    names = [chamber.name for chamber in robot.actuation.chambers]
+    if not names:
+        raise ValueError(f'robot {robot.name} has no chambers')
+    channels = config.channels or tuple(range(len(names)))
+    if len(channels) != len(names):
+        raise ValueError(
+            f'channels must have {len(names)} entries, one per chamber of {robot.name}, got {len(channels)}'
+        )
+    limits = PressureLimits(
+        maximum=robot.actuation.pressure_max,
+        minimum=robot.actuation.pressure_min,
+        slew=robot.actuation.slew,
+        vent_time=robot.safety.vent_time,
+        command_timeout=robot.safety.command_timeout,
+    )
+    device: PressureDevice
+    if config.device == 'modbus':
+        register_map = load_register_map(config.modbus.register_map)
+        device = ModbusPressure(config.modbus, register_map, channels, limits, now_ns)
+    else:
+        device = SerialPressure(config.serial, channels, config.rate, now_ns)
+    return PressureStream(device, names, limits, config.rate)

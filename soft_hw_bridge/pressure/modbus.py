@@ -1,0 +1,179 @@
+"""Valves behind Modbus TCP, with a register map."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pymodbus.client import ModbusTcpClient
+from pymodbus.constants import ExcCodes
+from pymodbus.exceptions import ModbusException
+from pymodbus.pdu import ModbusPDU
+
+from soft_dynamics.reader import quantity
+from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.pressure.device import Reading
+from soft_hw_bridge.pressure.register_map import RegisterMap, Step, Wait
+from soft_hw_bridge.pressure.safety import Array, PressureLimits
+
+MAX_WRITE, MAX_READ = 123, 125  # registers in one request
+_POLL_S = 0.02
+logging.getLogger('pymodbus').setLevel(logging.CRITICAL)  # what goes wrong is in our DeviceError
+_REFUSALS = {code.value: code.name.lower().replace('_', ' ') for code in ExcCodes}
+
+
+@dataclass(frozen=True)
+class ModbusConfig:
+    """Where the valves are."""
+
+    host: str = quantity('192.168.1.1', doc='name or address of the valve terminal')
+    port: int = quantity(0, doc='0: the one of the register map')
+    register_map: str = quantity('festo_mpa_vppm', doc='shipped map or path of a .yaml file')
+    response_timeout: float = quantity(0.5, unit='s', doc='without an answer, connect again')
+    device_timeout: float = quantity(0.2, unit='s', doc='without a request the device vents by itself')
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port < 65536:
+            raise ValueError(f'port must be in 0..65535, got {self.port}')
+        for name in ('response_timeout', 'device_timeout'):
+            if not 0 < getattr(self, name) < 60:
+                raise ValueError(f'{name} must be in 0..60 s, got {getattr(self, name)}')
+
+
+class ModbusPressure:
+    """Writes all set points and reads all measurements, one request each.
+
+    channels: the device's channel of each chamber.
+    """
+
+    sequence_bits = 32  # readings have no numbers
+    malformed = 0  # nor can they be damaged: TCP
+
+    def __init__(
+        self,
+        config: ModbusConfig,
+        register_map: RegisterMap,
+        channels: Sequence[int],
+        limits: PressureLimits,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        if len(set(channels)) < len(channels) or not all(0 <= c < register_map.channels for c in channels):
+            last = register_map.channels - 1
+            raise ValueError(f'channels must differ and be in 0..{last}, got {list(channels)}')
+        self._config = config
+        self._map = register_map
+        self._limits = limits
+        self._now_ns = now_ns
+        self._setpoints = [register_map.setpoint.of(channel) for channel in channels]
+        self._measured = [register_map.measured.of(channel) for channel in channels]
+        self._out = range(min(self._setpoints), max(self._setpoints) + 1)
+        self._in = range(min(self._measured), max(self._measured) + 1)
+        if len(self._out) > MAX_WRITE or len(self._in) > MAX_READ:
+            raise ValueError(f'channels spread over {len(self._out)} registers, a request holds {MAX_WRITE}')
+        self._image: list[int] = []  # of the output registers, set points and what lies between them
+        self._client: ModbusTcpClient | None = None
+
+    def open(self) -> None:
+        """Connect, vent, set the device's own time-out, and start it. Raises DeviceError."""
+        port = self._config.port or self._map.port
+        self._client = ModbusTcpClient(
+            self._config.host, port=port, timeout=self._config.response_timeout, retries=0
+        )
+        if not self._client.connect():  # type: ignore[no-untyped-call]
+            raise DeviceError(f'no Modbus device at {self._config.host}:{port}')
+        self._image = self._read(self._out)
+        self._put_out(np.zeros(len(self._setpoints)))
+        self._set_timeout()
+        self._run(self._map.start)
+
+    def exchange(self, pressure: Array) -> list[Reading]:
+        """Put out pressures [Pa] and return the measured ones. Raises DeviceError."""
+        self._put_out(pressure)
+        asked_ns = self._now_ns()
+        words = self._read(self._in)
+        sampled_ns = (asked_ns + self._now_ns()) // 2
+        measured = self._map.to_pressure([words[address - self._in.start] for address in self._measured])
+        return [Reading(measured, sampled_ns)]
+
+    def close(self) -> None:
+        """Vent, stop the device, disconnect."""
+        if self._client is None:
+            return
+        with contextlib.suppress(DeviceError):
+            if self._image:
+                self._put_out(np.zeros(len(self._setpoints)))
+                self._run(self._map.stop)
+        self._client.close()  # type: ignore[no-untyped-call]
+        self._client = None
+        self._image = []
+
+    def _put_out(self, pressure: Array) -> None:
+        for address, count in zip(self._setpoints, self._map.to_counts(pressure, self._limits), strict=True):
+            self._image[address - self._out.start] = count
+        self._write(self._out.start, self._image)
+
+    def _set_timeout(self) -> None:
+        register = self._map.timeout
+        if register is None:
+            return
+        ms = max(math.ceil(1000 * self._config.device_timeout), register.minimum_ms)
+        words = [ms >> 16 * k & 0xFFFF for k in range(register.words)]
+        self._write(register.address, words)
+        if self._read(range(register.address, register.address + register.words)) != words:
+            raise DeviceError(
+                f'the device did not take the time-out of {ms} ms in register {register.address}'
+            )
+
+    def _run(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            addresses = range(step.address, step.address + step.stride * step.count, step.stride)
+            if isinstance(step, Wait):
+                self._wait(step, addresses)
+                continue
+            for address in addresses:
+                if address in self._out:
+                    self._image[address - self._out.start] = step.value
+                self._write(address, [step.value])
+
+    def _wait(self, step: Wait, addresses: range) -> None:
+        deadline = time.monotonic() + step.timeout
+        while True:
+            words = self._read(range(addresses[0], addresses[-1] + 1))[:: step.stride]
+            if all(word & step.mask == step.value for word in words):
+                return
+            if time.monotonic() > deadline:
+                raise DeviceError(f'registers {addresses} are {words} after {step.timeout:g} s')
+            time.sleep(_POLL_S)
+
+    def _write(self, address: int, words: Sequence[int]) -> None:
+        unit = self._map.device_id
+        self._call(
+            'write', address, lambda client: client.write_registers(address, list(words), device_id=unit)
+        )
+
+    def _read(self, addresses: range) -> list[int]:
+        first, count, unit = addresses.start, len(addresses), self._map.device_id
+        words = self._call(
+            'read', first, lambda client: client.read_holding_registers(first, count=count, device_id=unit)
+        ).registers
+        if len(words) != count:
+            raise DeviceError(f'asked for {count} registers from {first}, got {len(words)}')
+        return list(words)
+
+    def _call(self, verb: str, address: int, request: Callable[[ModbusTcpClient], ModbusPDU]) -> ModbusPDU:
+        if self._client is None:
+            raise DeviceError('the device is not opened')
+        try:
+            response = request(self._client)
+        except (ModbusException, OSError) as error:
+            raise DeviceError(f'{verb} from register {address}: {error}') from None
+        if response.isError():
+            code = response.exception_code
+            reason = _REFUSALS.get(code, f'code {code}')
+            raise DeviceError(f'the device refused to {verb} from register {address}: {reason}')
+        return response

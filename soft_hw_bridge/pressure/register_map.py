@@ -1,0 +1,128 @@
+"""Where the pressures are in the registers of a Modbus device: config/pressure/*.yaml."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import yaml
+
+from soft_dynamics.errors import RobotFileError
+from soft_dynamics.reader import quantity, read
+from soft_dynamics.resources import share_folder
+from soft_hw_bridge.pressure.safety import Array, PressureLimits
+
+LAST_ADDRESS = 65535
+
+
+@dataclass(frozen=True)
+class Block:
+    """The registers of all channels: channel i is at address + stride (i // group) + i % group."""
+
+    address: int = quantity(least=0, most=LAST_ADDRESS)
+    stride: int = quantity(1, least=1)
+    group: int = quantity(1, least=1, doc='channels that lie side by side')
+
+    def of(self, channel: int) -> int:
+        """Return the register of a channel."""
+        return self.address + self.stride * (channel // self.group) + channel % self.group
+
+
+@dataclass(frozen=True)
+class DeviceTimeout:
+    """The register of the device's own watchdog, in milliseconds; two words are low word first."""
+
+    address: int = quantity(least=0, most=LAST_ADDRESS)
+    words: int = quantity(1, least=1, most=2)
+    minimum_ms: int = quantity(100, least=1)
+
+
+@dataclass(frozen=True)
+class Write:
+    """Write a value to `count` registers, `stride` apart."""
+
+    type: Literal['write']
+    address: int = quantity(least=0, most=LAST_ADDRESS)
+    value: int = quantity(least=0, most=65535)
+    stride: int = quantity(1, least=1)
+    count: int = quantity(1, least=1)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait until (register & mask) == value in `count` registers, `stride` apart."""
+
+    type: Literal['wait']
+    address: int = quantity(least=0, most=LAST_ADDRESS)
+    value: int = quantity(least=0, most=65535)
+    mask: int = quantity(65535, least=0, most=65535)
+    stride: int = quantity(1, least=1)
+    count: int = quantity(1, least=1)
+    timeout: float = quantity(5.0, unit='s', above=0.0)
+
+
+Step = Write | Wait
+
+
+@dataclass(frozen=True)
+class RegisterMap:
+    """A whole file. Holding registers, raw addresses as in the request; one count is `scale` Pa."""
+
+    format: Literal[1]
+    setpoint: Block
+    measured: Block
+    channels: int = quantity(least=1, most=120)
+    scale: float = quantity(unit='Pa', above=0.0, doc='of one count')
+    ambient: float = quantity(
+        0.0, unit='Pa', doc='reading when vented: 0 of a gauge, 101325 of an absolute sensor'
+    )
+    signed: bool = False  # measured values below ambient are two's complement
+    device_id: int = quantity(1, least=0, most=255)
+    port: int = quantity(502, least=1, most=65535)
+    timeout: DeviceTimeout | None = None
+    start: tuple[Step, ...] = ()
+    stop: tuple[Step, ...] = ()
+
+    def to_counts(self, pressure: Array, limits: PressureLimits) -> list[int]:
+        """Return the register values of pressures [Pa]: the nearest that lie within the limits.
+
+        What is not finite becomes vented. This is the last thing that happens before the wire.
+        """
+        low = max(np.ceil((limits.minimum + self.ambient) / self.scale), 0)
+        high = min(np.floor((limits.maximum + self.ambient) / self.scale), 65535)
+        counts = np.rint((np.where(np.isfinite(pressure), pressure, 0.0) + self.ambient) / self.scale)
+        return [int(count) for count in np.clip(counts, low, high)]
+
+    def to_pressure(self, counts: list[int]) -> Array:
+        """Return the pressures [Pa] of register values."""
+        raw = np.array(counts, np.uint16)
+        values = raw.view(np.int16) if self.signed else raw
+        return values.astype(np.float64) * self.scale - self.ambient
+
+
+def load_register_map(name: str | os.PathLike[str]) -> RegisterMap:
+    """Read a shipped map ('festo_vtem') or a path ending in .yaml.
+
+    Raises FileNotFoundError naming the shipped ones, or RobotFileError with every problem in the file.
+    """
+    folder = share_folder() / 'config' / 'pressure'
+    path = Path(name)
+    if path.suffix not in ('.yaml', '.yml'):
+        path = folder / f'{name}.yaml'
+    if not path.is_file():
+        shipped = ', '.join(sorted(p.stem for p in folder.glob('*.yaml')))
+        raise FileNotFoundError(
+            f'no register map {str(name)!r}; shipped are {shipped}; else give a .yaml file'
+        )
+    try:
+        data = yaml.safe_load(path.read_text(encoding='utf-8'))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise RobotFileError(path.name, [f'not YAML: {" ".join(str(error).split())}']) from None
+    problems: list[str] = []
+    register_map = read(RegisterMap, data, '', problems)
+    if register_map is None:
+        raise RobotFileError(path.name, problems)
+    return register_map

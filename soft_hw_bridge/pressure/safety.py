@@ -1,0 +1,129 @@
+"""The guard between whatever commands pressures and the valves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+_LONGEST_STEP_S = 0.05  # a cycle that was held up longer does not make up for it with a jump
+
+
+@dataclass(frozen=True)
+class PressureLimits:
+    """What the chambers bear; pressures are gauge, so 0 is vented."""
+
+    maximum: float  # [Pa]
+    minimum: float = 0.0  # [Pa] below 0 with a vacuum supply
+    slew: float = 1e6  # [Pa/s] fastest change while a command is followed
+    vent_time: float = 1.0  # [s] from the largest pressure to none
+    command_timeout: float = 0.2  # [s] without a new command, then vent
+
+    def __post_init__(self) -> None:
+        if not self.minimum <= 0 < self.maximum < math.inf:
+            raise ValueError(f'minimum <= 0 < maximum is needed, got {self.minimum} and {self.maximum}')
+        for name in ('slew', 'vent_time', 'command_timeout'):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f'{name} must be > 0, got {getattr(self, name)}')
+
+    @property
+    def vent_rate(self) -> float:
+        """Return the slope of venting [Pa/s]."""
+        return max(self.maximum, -self.minimum) / self.vent_time
+
+
+class PressureGuard:
+    """Follows commands within limits; without a good one it vents.
+
+    It starts disarmed and vented. Armed, it follows the last command at most at the slew rate. It vents along
+    a ramp when commands stop or one is unusable (not finite, wrong number, old), and follows again with the
+    next good one. `disarm` and `stop` vent at once; after `stop` it must be disarmed before it can be armed.
+
+    Times are seconds of one monotonic clock.
+    """
+
+    def __init__(self, chambers: int, limits: PressureLimits) -> None:
+        self.limits = limits
+        self.reason = 'disarmed'  # why it vents; '' while a command is followed
+        self.clamped = 0  # commands that asked for more than the limits
+        self.refused = 0  # commands that were unusable
+        self._output: Array = np.zeros(chambers)
+        self._target: Array | None = None
+        self._commanded_t = self._stepped_t = 0.0
+        self.is_armed = False  # commands are taken
+        self.is_stopped = False  # by an emergency stop
+
+    def arm(self) -> None:
+        """Allow commands from now on."""
+        if self.is_stopped:
+            raise ValueError(f'cannot arm: {self.reason}')
+        self.is_armed = True
+        self._vent('no command yet')
+
+    def disarm(self) -> None:
+        """Vent, and follow nothing until armed again."""
+        self.is_armed = self.is_stopped = False
+        self._vent('disarmed')
+        self.lost()
+
+    def stop(self, reason: str = 'emergency stop') -> None:
+        """Vent, and stay vented whatever is commanded."""
+        self.is_armed, self.is_stopped = False, True
+        self._vent(reason)
+        self.lost()
+
+    def lost(self) -> None:
+        """Begin from zero: the device is vented, by us or by itself."""
+        self._output = np.zeros(len(self._output))
+
+    def command(self, t: float, pressure: Sequence[float], age: float = 0.0) -> None:
+        """Take a command [Pa] that was decided `age` seconds before time t."""
+        if not self.is_armed:
+            self.refused += 1
+            return
+        problem = self._problem(pressure, age)
+        if problem:
+            self.refuse(problem)
+            return
+        wanted = np.asarray(pressure, np.float64)
+        self._target = np.clip(wanted, self.limits.minimum, self.limits.maximum)
+        self.clamped += not np.array_equal(wanted, self._target)
+        self._commanded_t = t
+        self.reason = ''
+
+    def refuse(self, reason: str) -> None:
+        """Vent because of a command that cannot be followed."""
+        self.refused += 1
+        if self.is_armed:
+            self._vent(reason)
+
+    def step(self, t: float) -> Array:
+        """Return the pressures to put out at time t [Pa]."""
+        dt = min(max(t - self._stepped_t, 0.0), _LONGEST_STEP_S)
+        self._stepped_t = t
+        if self._target is not None and not 0 <= t - self._commanded_t <= self.limits.command_timeout:
+            self._vent(f'no command for {self.limits.command_timeout:g} s')
+        vented: Array = np.zeros(len(self._output))
+        target = vented if self._target is None else self._target
+        reach = dt * (self.limits.vent_rate if self._target is None else self.limits.slew)
+        moved = np.clip(target, self._output - reach, self._output + reach)
+        self._output = np.clip(moved, self.limits.minimum, self.limits.maximum)
+        return self._output.copy()
+
+    def _problem(self, pressure: Sequence[float], age: float) -> str:
+        if len(pressure) != len(self._output):
+            return f'command with {len(pressure)} pressures for {len(self._output)} chambers'
+        if not all(map(math.isfinite, pressure)):
+            return 'command that is not finite'
+        if not abs(age) <= self.limits.command_timeout:
+            return f'command not from the last {self.limits.command_timeout:g} s'
+        return ''
+
+    def _vent(self, reason: str) -> None:
+        self._target = None
+        self.reason = reason

@@ -1,0 +1,150 @@
+"""Guard and device together: commands out and measurements in at a fixed rate."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from soft_dynamics.counters import ERROR, OK, WARN, Status
+from soft_hw_bridge.backoff import Backoff
+from soft_hw_bridge.clock import DeviceClock
+from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.pressure.device import PressureDevice, Reading
+from soft_hw_bridge.pressure.safety import Array, PressureGuard, PressureLimits
+from soft_hw_bridge.stream_health import StreamHealth
+
+_LATE_S = 0.05  # behind schedule by this, the missed cycles are left out
+_ASTRAY = 0.1  # of the largest pressure: a measurement further from what was put out ...
+_ASTRAY_S = 0.5  # ... for this long is no valve lag: no air, a leak, a valve or a sensor that stands still
+
+
+class Measured(NamedTuple):
+    """The pressures of all chambers at a host time."""
+
+    stamp_ns: int
+    pressure: Array  # [Pa] gauge
+
+
+class PressureStream:
+    """Drives a device while `poll` is called again and again; commands may come from another thread.
+
+    A device that is lost is looked for until it is back, and is filled from zero then.
+    """
+
+    def __init__(
+        self, device: PressureDevice, names: Sequence[str], limits: PressureLimits, rate: float
+    ) -> None:
+        self.names = list(names)  # of the chambers
+        self.health = StreamHealth(device.sequence_bits)
+        self.clock = DeviceClock()
+        self.error = 'not connected yet'  # '' while the device answers
+        self._device = device
+        self._guard = PressureGuard(len(names), limits)
+        self._lock = threading.Lock()
+        self._period = 1.0 / rate
+        self._due = time.monotonic()
+        self._backoff = Backoff()
+        self._connections = 0
+        self._output: Array = self._guard.step(self._due)
+        self._tolerance = _ASTRAY * max(limits.maximum, -limits.minimum)
+        self._followed_t: Array = np.full(len(names), np.inf)  # when each chamber last had what was put out
+
+    def arm(self) -> None:
+        """Follow commands from now on."""
+        with self._lock:
+            self._guard.arm()
+
+    def disarm(self) -> None:
+        """Vent and follow nothing."""
+        with self._lock:
+            self._guard.disarm()
+
+    def emergency_stop(self) -> None:
+        """Vent and stay vented until disarmed and armed."""
+        with self._lock:
+            self._guard.stop()
+
+    def command(self, names: Sequence[str], pressure: Sequence[float], age: float = 0.0) -> None:
+        """Hand a command [Pa], decided `age` seconds ago, to the guard; the names may be in any order."""
+        with self._lock:
+            if list(names) == self.names:
+                self._guard.command(time.monotonic(), pressure, age)
+            elif sorted(names) == sorted(self.names) and len(pressure) == len(names):
+                by_name = dict(zip(names, pressure, strict=True))
+                self._guard.command(time.monotonic(), [by_name[name] for name in self.names], age)
+            else:
+                self._guard.refuse('command for other chambers than those of the robot')
+
+    def poll(self) -> list[Measured]:
+        """Wait for the next cycle, put out what the guard allows, return what was measured."""
+        time.sleep(max(self._due - time.monotonic(), 0.0))
+        t = time.monotonic()
+        self._due = self._due + self._period if t - self._due < _LATE_S else t + self._period
+        if self.error and not self._backoff.is_due(t):
+            return []
+        try:
+            if self.error:
+                self._open()
+            with self._lock:
+                self._output = self._guard.step(t)
+            readings = self._device.exchange(self._output)
+        except DeviceError as error:
+            self._lose(str(error))
+            return []
+        self._backoff.reset()
+        self.health.malformed = self._device.malformed
+        t = time.monotonic()
+        new = [reading for reading in readings if self.health.arrived(t, reading.sequence)]
+        for reading in new:
+            self._followed_t[np.abs(reading.pressure - self._output) < self._tolerance] = t
+        return [self._measured(reading) for reading in new]
+
+    def close(self) -> None:
+        """Vent and disconnect."""
+        self.disarm()
+        self._device.close()
+
+    def status(self) -> Status:
+        """Judge the device and the commands. The line changes only with the state."""
+        guard, reason = self._guard, self._guard.reason
+        values = {key: f'{value:.6g}' for key, value in self.health.report(time.monotonic()).items()}
+        values |= {
+            'clock_offset_s': f'{self.clock.offset_s:.6f}',
+            'clock_relocks': str(self.clock.relocks),
+            'commands_clamped': str(guard.clamped),
+            'commands_refused': str(guard.refused),
+            'output_pa': ' '.join(f'{p:.0f}' for p in self._output),
+        }
+        if self.error:
+            return Status(ERROR, self.error, values)
+        level = ERROR if guard.is_stopped else WARN if guard.is_armed and reason else OK
+        line = f'vented: {reason}' if reason else 'following commands'
+        late = time.monotonic() - self._followed_t > _ASTRAY_S
+        if late.any():
+            astray = ', '.join(name for name, is_late in zip(self.names, late, strict=True) if is_late)
+            return Status(max(level, WARN), f'{line}; measured far from what was put out: {astray}', values)
+        return Status(level, line, values)
+
+    def _open(self) -> None:
+        self._device.open()
+        self.error = ''
+        self._followed_t[:] = time.monotonic()
+        self._connections += 1
+        self.health.reconnects = self._connections - 1
+        self.health.resync()
+        self.clock.forget()
+
+    def _lose(self, error: str) -> None:
+        self.error = error
+        self._device.close()
+        with self._lock:
+            self._guard.lost()
+
+    def _measured(self, reading: Reading) -> Measured:
+        if reading.device_ns is None:
+            return Measured(reading.receive_ns, reading.pressure)
+        return Measured(self.clock.feed(reading.device_ns, reading.receive_ns), reading.pressure)

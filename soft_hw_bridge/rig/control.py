@@ -1,0 +1,92 @@
+"""The way into a running rig from outside its process: one JSON object per UDP datagram, on loopback.
+
+    {"command": "fault", "device": "mocap", "set": {"silent": true}}   fields of emulators.faults.Faults
+    {"command": "clear"}                                               or of one "device"
+    {"command": "state"}                                               what is true of the plant
+    {"command": "advance", "seconds": 0.5}                             pace `stepped` only
+
+The answer is an object too; what went wrong is in its "error".
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+_MAX_DATAGRAM = 65535
+_LOOPBACK = '127.0.0.1'
+
+
+class ControlServer:
+    """Answers requests with `handle`, which raises ValueError for what it cannot do."""
+
+    def __init__(self, port: int, handle: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self._handle = handle
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            self._socket.bind((_LOOPBACK, port))
+        except OSError as error:
+            self._socket.close()
+            raise OSError(f'cannot bind to {_LOOPBACK}:{port}: {error.strerror}') from error
+        self.port: int = self._socket.getsockname()[1]
+
+    def serve(self, until: float) -> None:
+        """Answer requests until a time of `time.monotonic`, at least those that have arrived."""
+        while select.select([self._socket], [], [], max(until - time.monotonic(), 0.0))[0]:
+            datagram, client = self._socket.recvfrom(_MAX_DATAGRAM)
+            self._socket.sendto(json.dumps(self._answer(datagram)).encode(), client)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _answer(self, datagram: bytes) -> dict[str, Any]:
+        try:
+            request = json.loads(datagram)
+            if not isinstance(request, dict):
+                raise ValueError(f'expected a JSON object, got {request!r}')
+            return self._handle(request)
+        except ValueError as error:  # of which wrong JSON is one
+            return {'error': str(error)}
+
+
+class RigClient:
+    """Asks a rig on this computer; ValueError says what it refused, TimeoutError that it did not answer."""
+
+    def __init__(self, port: int, timeout: float = 10.0) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.connect((_LOOPBACK, port))
+        self._socket.settimeout(timeout)
+
+    def __enter__(self) -> RigClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def request(self, command: str, **fields: Any) -> dict[str, Any]:
+        """Send a command and return the answer."""
+        self._socket.send(json.dumps({'command': command, **fields}).encode())
+        answer: dict[str, Any] = json.loads(self._socket.recv(_MAX_DATAGRAM))
+        if 'error' in answer:
+            raise ValueError(answer['error'])
+        return answer
+
+    def fault(self, device: str, **faults: Any) -> None:
+        """Set fields of a device's `Faults`."""
+        self.request('fault', device=device, set=faults)
+
+    def clear(self) -> None:
+        """Let all devices work again."""
+        self.request('clear')
+
+    def state(self) -> dict[str, Any]:
+        """Return what is true."""
+        return self.request('state')
+
+    def advance(self, seconds: float) -> float:
+        """Let time pass and return the plant's."""
+        return float(self.request('advance', seconds=seconds)['t'])

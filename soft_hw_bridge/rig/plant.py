@@ -1,0 +1,170 @@
+"""The robot of the virtual rig: pressures in, what is true of every frame out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+
+from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.description import Arc, Chamber, Description, Disc, Link
+from soft_dynamics.errors import NotConverged
+from soft_hw_bridge.rig.blueprint import CUTS, blueprint
+
+_BAD_STATE = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
+
+
+class Follower(NamedTuple):
+    """Forces of the chambers that turn with the body they act on, at a point of it and in its axes."""
+
+    body: int
+    p: Array  # [m]
+    torque: Array  # (3, chambers) [N m/Pa]
+    force: Array  # (3, chambers) [N/Pa]
+
+
+class Plant:
+    """A finely divided MuJoCo robot with valves.
+
+    step [s]: of the integrator. tip_load and obstacle: see `blueprint`. W is the world of ROS, z up.
+    """
+
+    def __init__(
+        self, robot: Description, step: float = 1e-3, tip_load: float = 0.0, obstacle: tuple[float, ...] = ()
+    ) -> None:
+        self.description = robot
+        self.plan = plan = blueprint(robot, tip_load, obstacle)
+        self.model = model = plan.compile()
+        model.opt.timestep = step
+        self.data = mujoco.MjData(model)
+        mujoco.set_mju_user_warning(lambda _: None)  # else MuJoCo writes a file; `step` reads the counters
+        self.frame_names = ('base', *(segment.name for segment in robot.segments))
+        self.pressure = np.zeros(len(robot.actuation.chambers))  # [Pa] in the chambers
+        lag = robot.actuation.valve_lag
+        self._approach = 1.0 - np.exp(-step / lag) if lag > 0.0 else 1.0  # to the command, a step
+        self._frames = np.array([model.site(name).id for name in self.frame_names])
+        self._columns, self._followers = self._actuation()
+        cubic = [(model.joint(name), law) for name, law in plan.laws.items() if law.k3]
+        self._cubic = [
+            (int(joint.dofadr[0]), int(joint.qposadr[0]), law.k3, law.rest) for joint, law in cubic
+        ]
+        mujoco.mj_step1(model, self.data)
+
+    @property
+    def t(self) -> float:
+        """Time since the start [s]."""
+        return float(self.data.time)
+
+    def step(self, command: Array) -> None:
+        """Let one time step pass with these set points of the valves [Pa]."""
+        model, data = self.model, self.data
+        self.pressure += self._approach * (command - self.pressure)
+        data.qfrc_applied[:] = self._columns @ self.pressure
+        for body, p, torque, force in self._followers:
+            R_WB = data.xmat[body].reshape(3, 3)
+            torque_W, force_W = R_WB @ (torque @ self.pressure), R_WB @ (force @ self.pressure)
+            at = data.xpos[body] + R_WB @ p
+            mujoco.mj_applyFT(model, data, force_W, torque_W, at, body, data.qfrc_applied)
+        for dof, coordinate, k3, rest in self._cubic:
+            data.qfrc_applied[dof] -= k3 * (data.qpos[coordinate] - rest) ** 3
+        mujoco.mj_step2(model, data)
+        mujoco.mj_step1(model, data)
+        if data.warning.number[_BAD_STATE].any():
+            raise NotConverged(
+                self.t, data.qpos.copy(), f'a step of {model.opt.timestep:g} s is too long for the plant'
+            )
+
+    def advance(self, duration: float, command: Any = None) -> None:
+        """Let time pass with constant commands, by default none."""
+        pressure = np.zeros(self.pressure.size) if command is None else as_array('command', command)
+        if pressure.shape != self.pressure.shape:
+            raise ValueError(f'command: expected shape {self.pressure.shape}, got {pressure.shape}')
+        for _ in range(round(duration / self.model.opt.timestep)):
+            self.step(pressure)
+
+    def place(self, q: Any, qd: Any = None) -> None:
+        """Take a pose of the model's segments: every cut has its share of a coordinate. Not for discs."""
+        shares = [share for cuts in self.plan.cuts.values() for share in cuts]
+        q = as_array('q', q)
+        qd = np.zeros(len(shares)) if qd is None else as_array('qd', qd)
+        for name, given in (('q', q), ('qd', qd)):
+            if given.shape != (len(shares),):
+                raise ValueError(f'{name}: expected shape ({len(shares)},), got {given.shape}')
+        for j, (scale, straight, joints) in enumerate(shares):
+            for joint in map(self.model.joint, joints):
+                self.data.qpos[joint.qposadr] = scale * (q[j] - straight) / CUTS
+                self.data.qvel[joint.dofadr] = scale * qd[j] / CUTS
+        mujoco.mj_step1(self.model, self.data)
+
+    # ---- what is true --------------------------------------------------------------------------------------------
+
+    def poses(self) -> Array:
+        """X_WF (frames, 4, 4) in the order of `frame_names`."""
+        X = np.zeros((len(self._frames), 4, 4))
+        X[:, :3, :3] = self.data.site_xmat[self._frames].reshape(-1, 3, 3)
+        X[:, :3, 3] = self.data.site_xpos[self._frames]
+        X[:, 3, 3] = 1.0
+        return X
+
+    def velocities(self) -> Array:
+        """V_WF (frames, 6): angular first, world aligned, at each frame's origin."""
+        V = np.empty((len(self._frames), 6))
+        for row, site in zip(V, self._frames, strict=True):
+            mujoco.mj_objectVelocity(self.model, self.data, mujoco.mjtObj.mjOBJ_SITE, site, row, 0)
+        return V
+
+    def base_wrench(self) -> Array:
+        """Torque and force (6,) on the robot at its base, in the base's axes, one step ago."""
+        return np.concatenate([self.data.sensordata[3:], self.data.sensordata[:3]])
+
+    def energy(self) -> float:
+        """Kinetic and potential energy [J]; the cubic part of springs is left out."""
+        mujoco.mj_energyPos(self.model, self.data)
+        mujoco.mj_energyVel(self.model, self.data)
+        return float(self.data.energy.sum())
+
+    # ---- inside --------------------------------------------------------------------------------------------------
+
+    def _actuation(self) -> tuple[Array, list[Follower]]:
+        """Return constant forces per pressure on the joints (nv, chambers), and those that turn with a body."""
+        columns = np.zeros((self.model.nv, self.pressure.size))
+        wrenches = {name: np.zeros((2, 3, self.pressure.size)) for name in self.frame_names}
+        for k, chamber in enumerate(self.description.actuation.chambers):
+            for before, segment in zip(self.frame_names, self.description.segments, strict=False):
+                if isinstance(segment, Link) or chamber.segment not in ('all', segment.name):
+                    continue
+                if chamber.work in ('tip_wrench', 'end_force'):
+                    wrench = _wrench(chamber, segment)
+                    wrenches[segment.name][:, :, k] += wrench
+                    wrenches[before][:, :, k] -= wrench if isinstance(segment, Arc) else 0.0
+                elif isinstance(segment, Disc):
+                    raise ValueError(
+                        f'chamber {chamber.name!r}: the virtual rig has no joints for the angles of a disc'
+                    )
+                else:
+                    gain = chamber.gain if chamber.work == 'gain' else _volume_gain(chamber, segment)
+                    for force, (scale, _, joints) in zip(gain, self.plan.cuts[segment.name], strict=True):
+                        for joint in joints:
+                            columns[self.model.joint(joint).dofadr[0], k] = force / scale
+        sites = {name: self.model.site(name) for name in wrenches}
+        followers = [
+            Follower(int(sites[name].bodyid[0]), sites[name].pos, *wrench)
+            for name, wrench in wrenches.items()
+            if np.any(wrench) and self.model.body_weldid[sites[name].bodyid[0]]  # not on what cannot move
+        ]
+        return columns, followers
+
+
+def _wrench(chamber: Chamber, segment: Any) -> Array:
+    """Torque and force (2, 3) per pressure at the end of a segment, in its axes.   [Mehl, eq. 21] [Schultz, sec. II]"""
+    x, y = (0.0, segment.radius) if isinstance(segment, Disc) else chamber.position
+    return chamber.area * np.array([[y, -x, 0.0], [0.0, 0.0, 1.0]])
+
+
+def _volume_gain(chamber: Chamber, arc: Any) -> tuple[float, ...]:
+    """Force per pressure on the coordinates of an arc: p dV of a chamber of length h + y u - x v."""
+    (x, y), area = chamber.position, chamber.area
+    u, v = area * y, -area * x
+    bend = (u, v) if arc.coordinates == 'bend' else (v / arc.lever, -u / arc.lever)
+    return (*bend, area) if arc.extensible else bend

@@ -1,0 +1,1 @@
+"""HTC Vive trackers, by serial number, through the calls of OpenVR."""
