@@ -1,0 +1,1 @@
+"""State of a soft robot from whatever the rig measures."""

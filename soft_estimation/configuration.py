@@ -1,0 +1,218 @@
+"""Poses of tracked bodies to the coordinates of a robot: by segment, or by least squares across unseen bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.transform import Rotation
+
+from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.description import COORDINATES, Arc, Disc, Hinge, Link, Sensor, Universal
+from soft_dynamics.robot import Robot
+
+from . import segments
+from .poses import as_pose, inverse, pose_from_rpy, rotation_vector
+
+ITERATIONS, STEP_TOLERANCE = 50, 1e-13  # of the least squares over more than one segment
+RANK_TOLERANCE = 1e-6  # [-] smaller singular values do not determine a coordinate
+MOVING_BASE = 6  # coordinates of a base that moves
+
+
+class Residual(NamedTuple):
+    """How far a measured pose is from the model's at the estimated coordinates."""
+
+    rotation: float  # [rad]
+    position: float  # [m]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Coordinates, which of them the poses determine (the others are as in `near`), and what is left unexplained."""
+
+    q: Array
+    observed: npt.NDArray[np.bool_]
+    residuals: dict[str, Residual]  # by sensor
+
+
+class Tracked(NamedTuple):
+    """A measured frame F of the robot, in the world M of its file."""
+
+    frame: int  # its index, base first
+    X_MF: Array
+
+
+class Tracking:
+    """From poses X_WS of sensors in the ROS world W to coordinates of one robot.
+
+    Handles where the robot stands (mount), how each sensor sits on its frame, and bodies that are not seen. A sensor
+    on a fixed base replaces the base pose of the file, so a rig that was moved as a whole does not bend the robot.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        description = robot.description
+        self.sensors = {s.name: s for s in description.sensors if s.kind in ('mocap', 'vive')}
+        self._X_MW = inverse(pose_from_rpy(description.mount.position, description.mount.rpy))
+        self._X_SF = {name: inverse(pose_from_rpy(s.position, s.rpy)) for name, s in self.sensors.items()}
+        self._base_moves = description.base.type != 'fixed'
+        self._X_M0 = pose_from_rpy(description.base.position, description.base.rpy)
+        self._slices = _coordinate_slices(robot)
+
+    def configuration(self, poses: Mapping[str, Any], near: Any = None) -> Configuration:
+        """Coordinates from {sensor name: X_WS (4, 4)}.
+
+        near: coordinates to be close to where poses leave a choice (whole turns, unseen segments); default rest.
+        Raises ValueError for a sensor the robot does not have and for a matrix that is no pose.
+        """
+        q = np.array(self.robot.rest if near is None else as_array('near', near))
+        if q.shape != (self.robot.nq,):
+            raise ValueError(f'near: expected shape ({self.robot.nq},), got {q.shape}')
+        measured = {name: self.frame_pose(name, X_WS) for name, X_WS in poses.items()}
+        tracked = self._tracked(measured)
+        observed = np.zeros(self.robot.nq, dtype=bool)
+        start = self._base(tracked, q, observed)
+        for end in tracked:
+            if end.frame > start.frame:
+                self._between(start, end, q, observed)
+                start = end
+        return Configuration(q, observed, self._residuals(measured, q, tracked))
+
+    def frame_pose(self, name: str, X_WS: Any) -> Array:
+        """X_MF of the frame that a sensor sits on, from the sensor's pose."""
+        if name not in self.sensors:
+            known = ', '.join(self.sensors) or 'none'
+            raise ValueError(f'poses: expected sensors of {self.robot.name} ({known}), got {name!r}')
+        return np.asarray(self._X_MW @ as_pose(f'poses[{name!r}]', X_WS) @ self._X_SF[name])
+
+    def _tracked(self, measured: Mapping[str, Array]) -> list[Tracked]:
+        found = {frame_index(self.robot, self.sensors[name]): X_MF for name, X_MF in measured.items()}
+        return [Tracked(index, found[index]) for index in sorted(found)]
+
+    def _base(self, tracked: list[Tracked], q: Array, observed: npt.NDArray[np.bool_]) -> Tracked:
+        """The frame to begin from; of a moving base, its coordinates [Mehl, eq. 6, 7] if it is seen."""
+        if tracked and tracked[0].frame == 0:
+            if self._base_moves:
+                X_0B = inverse(self._X_M0) @ tracked[0].X_MF
+                q[:3] = X_0B[:3, 3]
+                angles = Rotation.from_matrix(X_0B[:3, :3]).as_euler('XYZ')
+                q[3:6] = q[3:6] + np.remainder(angles - q[3:6] + np.pi, 2.0 * np.pi) - np.pi
+                observed[:MOVING_BASE] = True
+            return tracked[0]
+        return Tracked(0, self.robot.pose(q, 'base'))
+
+    def _between(self, start: Tracked, end: Tracked, q: Array, observed: npt.NDArray[np.bool_]) -> None:
+        """Fill in the coordinates of the segments from one measured frame to the next."""
+        chain = self.robot.description.segments[start.frame : end.frame]
+        X_AB = inverse(start.X_MF) @ end.X_MF
+        soft = [k for k, segment in enumerate(chain) if not isinstance(segment, Link)]
+        if len(soft) == 1:
+            (k,) = soft
+            before, after = _straight(chain[:k]), _straight(chain[k + 1 :])
+            where = self._slices[start.frame + k]
+            fit = _INVERSES[type(chain[k])](chain[k], inverse(before) @ X_AB @ inverse(after), q[where])
+            q[where], observed[where] = fit.q, True
+        elif soft:
+            where = slice(self._slices[start.frame].start, self._slices[end.frame - 1].stop)
+            self._least_squares(start, end, X_AB, q, where, observed)
+
+    def _least_squares(
+        self,
+        start: Tracked,
+        end: Tracked,
+        X_AB: Array,
+        q: Array,
+        where: slice,
+        observed: npt.NDArray[np.bool_],
+    ) -> None:
+        """Gauss-Newton with the shortest step over several segments; Levenberg's damping keeps it from overshooting."""
+        damping = 1e-2
+        error, J = self._mismatch(start, end, X_AB, q, where)
+        for _ in range(ITERATIONS):
+            n = J.shape[1]
+            stacked, target = np.vstack([J, damping * np.eye(n)]), np.concatenate([error, np.zeros(n)])
+            step = np.linalg.lstsq(stacked, target, rcond=None)[0]
+            trial = q.copy()
+            trial[where] += step
+            error_trial, J_trial = self._mismatch(start, end, X_AB, trial, where)
+            if error_trial @ error_trial < error @ error:
+                q[:], error, J, damping = trial, error_trial, J_trial, max(0.1 * damping, 1e-8)
+            else:
+                damping *= 10.0
+            if np.max(np.abs(step)) < STEP_TOLERANCE:
+                break
+        _, sizes, V = np.linalg.svd(J)
+        free = V[np.count_nonzero(sizes > RANK_TOLERANCE * sizes[0]) :]
+        observed[where] = np.linalg.norm(free, axis=0) < RANK_TOLERANCE if len(free) else True
+
+    def _mismatch(
+        self, start: Tracked, end: Tracked, X_AB: Array, q: Array, where: slice
+    ) -> tuple[Array, Array]:
+        """(error (6,), Jacobian) of the end's pose against the start's, in the start's axes, rotation first."""
+        X_M = self.robot.forward_kinematics(q)
+        R_AM, X_fit = X_M[start.frame, :3, :3].T, inverse(X_M[start.frame]) @ X_M[end.frame]
+        error = np.concatenate([rotation_vector(X_AB[:3, :3] @ X_fit[:3, :3].T), X_AB[:3, 3] - X_fit[:3, 3]])
+        J_M = self.robot.jacobian(q, self.robot.frame_names[end.frame])[:, where]
+        return error, np.concatenate([R_AM @ J_M[:3], R_AM @ J_M[3:]])
+
+    def _residuals(
+        self, measured: Mapping[str, Array], q: Array, tracked: list[Tracked]
+    ) -> dict[str, Residual]:
+        X_M = self.robot.forward_kinematics(q)
+        X_moved = np.eye(4)  # of the whole rig, as the sensor on a fixed base sees it
+        if tracked and tracked[0].frame == 0 and not self._base_moves:
+            X_moved = tracked[0].X_MF @ inverse(X_M[0])
+        out = {}
+        for name, X_MF in measured.items():
+            index = frame_index(self.robot, self.sensors[name])
+            X_fit = X_M[index] if index == 0 else X_moved @ X_M[index]
+            X = inverse(X_fit) @ X_MF
+            out[name] = Residual(
+                float(np.linalg.norm(rotation_vector(X[:3, :3]))), float(np.linalg.norm(X[:3, 3]))
+            )
+        return out
+
+
+def configuration_from_poses(robot: Robot, poses: Mapping[str, Any], near: Any = None) -> Configuration:
+    """As `Tracking.configuration`, for once."""
+    return Tracking(robot).configuration(poses, near)
+
+
+def frame_index(robot: Robot, sensor: Sensor) -> int:
+    """Index into `robot.frame_names` of the frame a sensor sits on."""
+    return len(robot.frame_names) - 1 if sensor.frame == 'tip' else robot.frame_names.index(sensor.frame)
+
+
+def _coordinate_slices(robot: Robot) -> list[slice]:
+    """The coordinates of each segment, in the order of the file."""
+    first = 0 if robot.description.base.type == 'fixed' else MOVING_BASE
+    slices = []
+    for segment in robot.description.segments:
+        free = isinstance(segment, Universal) and segment.lengths == 'free'
+        count = 4 if free else COORDINATES[type(segment)](segment)
+        slices.append(slice(first, first + count))
+        first += count
+    return slices
+
+
+def _straight(links: tuple[Any, ...]) -> Array:
+    X = np.eye(4)
+    X[2, 3] = sum(link.length for link in links)
+    return X
+
+
+def _arc(segment: Arc, X_BT: Array, _near: Array) -> segments.Fit:
+    if segment.coordinates == 'difference':
+        return segments.differences_from_pose(X_BT, segment.length, segment.lever, segment.extensible)
+    return segments.arc_from_pose(X_BT, None if segment.extensible else segment.length)
+
+
+_INVERSES: dict[type, Any] = {
+    Arc: _arc,
+    Universal: lambda s, X, _near: segments.universal_from_pose(X, s.length, s.lengths == 'free'),
+    Hinge: lambda s, X, near: segments.hinge_from_pose(X, s.length, s.offset, float(near[0])),
+    Disc: lambda s, X, near: segments.disc_from_pose(X, s.thread_length, near, s.angles == 'axis_angle'),
+}

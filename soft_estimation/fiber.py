@@ -1,0 +1,83 @@
+"""Shape of a fiber: curvature to a curve, points to a spline, points to the angles of planar links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.spatial.transform import Rotation
+
+from soft_dynamics.arguments import Array, as_array
+
+from .segments import Fit
+
+
+def curve_from_curvature(s: Any, curvature_C: Any) -> tuple[Array, Array]:
+    """Points (n, 3) and cross-section frames (n, 3, 3), in the frame of the first, of curvature (n, 3) over arc length.
+
+    R' = R [k]x,  p' = R e_z, k = (kx, ky, twist): on each interval the exact curve of the mean of its two ends.
+    """
+    s, k = _samples(s, curvature_C, 'curvature_C')
+    ds = np.diff(s)
+    turns = 0.5 * (k[1:] + k[:-1]) * ds[:, None]
+    R, p = np.empty((s.size, 3, 3)), np.zeros((s.size, 3))
+    R[0] = np.eye(3)
+    pieces = Rotation.from_rotvec(turns).as_matrix()
+    for i, (turn, h) in enumerate(zip(turns, ds, strict=True)):
+        p[i + 1] = p[i] + h * R[i] @ _mean_direction(turn)
+        R[i + 1] = R[i] @ pieces[i]
+    return p, R
+
+
+def spline(s: Any, points: Any) -> CubicSpline:
+    """Cubic spline over arc length, not-a-knot at its ends, of points (n, 3); lost (NaN) points are left out."""
+    s, points = _samples(s, points, 'points', lost_allowed=True)
+    if s.size < 2:
+        raise ValueError(f'points: expected at least 2 that are not lost, got {s.size}')
+    return CubicSpline(s, points)
+
+
+def link_errors(s: Any, points: Any, links: int) -> Array:
+    """Distances (n,) [m] of the points from the spline through the ends of equal links.       [Godage, sec. III-A]"""
+    shape = spline(s, points)
+    knots = np.linspace(shape.x[0], shape.x[-1], links + 1)
+    return np.linalg.norm(CubicSpline(knots, shape(knots))(shape.x) - shape(shape.x), axis=1)
+
+
+def hinge_angles(s: Any, points: Any, lengths: Any, offsets: Any = 0.0) -> Fit:
+    """Angles of planar links, along y and turning about z of the base, whose ends lie on a fiber.  [Godage, eq. 1, 2]
+
+    Chords between the points at the hinges give the directions. position_error is the largest part of the chords that
+    no link explains: out of the plane, or longer or shorter than the link. Limit: less than half a turn per hinge.
+    """
+    lengths = as_array('lengths', lengths)
+    shape, ends = spline(s, points), np.concatenate([[0.0], np.cumsum(lengths)])
+    if ends[-1] > shape.x[-1] + np.diff(shape.x).max():
+        raise ValueError(f'points: expected a fiber of {ends[-1]:g} m, got {shape.x[-1]:g} m')
+    chords = np.diff(shape(ends), axis=0)
+    headings = np.unwrap(np.arctan2(-chords[:, 0], chords[:, 1]))
+    fitted = lengths[:, None] * np.stack([-np.sin(headings), np.cos(headings), 0.0 * headings], 1)
+    theta = np.diff(headings, prepend=0.0) - as_array('offsets', offsets)
+    return Fit(theta, float('nan'), float(np.linalg.norm(chords - fitted, axis=1).max()))
+
+
+def _mean_direction(turn: Array) -> Array:
+    """The mean of exp([t turn]x) e_z over t from 0 to 1."""
+    phi = float(np.linalg.norm(turn))
+    f1, f2 = float(np.sinc(phi / np.pi)), 0.5 * float(np.sinc(0.5 * phi / np.pi)) ** 2
+    f3 = (1.0 - f1) / phi**2 if phi > 1e-3 else 1.0 / 6.0 - phi**2 / 120.0
+    x, y, z = turn.tolist()
+    return np.array([f2 * y + f3 * x * z, -f2 * x + f3 * y * z, f1 + f3 * z * z])
+
+
+def _samples(s: Any, values: Any, name: str, lost_allowed: bool = False) -> tuple[Array, Array]:
+    s, values = as_array('s', s), np.asarray(values, dtype=np.float64)
+    if s.ndim != 1 or np.any(np.diff(s) <= 0.0):
+        raise ValueError(f's: expected rising arc lengths, got shape {s.shape}')
+    if values.shape != (s.size, 3):
+        raise ValueError(f'{name}: expected shape ({s.size}, 3), got {values.shape}')
+    if lost_allowed:
+        kept = np.all(np.isfinite(values), axis=1)
+        return s[kept], values[kept]
+    return s, as_array(name, values)

@@ -1,0 +1,99 @@
+"""Forces from outside: a generalised force by the momentum observer, and the mass a robot carries at its tip."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from soft_dynamics.arguments import Array, as_array, as_states
+from soft_dynamics.robot import Robot
+
+
+class MomentumObserver:
+    """Generalised force that acts on the robot beside the known ones, without accelerations.
+
+        r = K (p(t) - p(0) - int (dp/dt of the model + r) dt)       dr/dt = K (tau_external - r)
+
+    p = M qd is the momentum: r follows the external force with the time constant 1/K = `time_constant` [s].
+    """
+
+    def __init__(self, robot: Robot, time_constant: float = 0.1) -> None:
+        if not time_constant > 0.0:
+            raise ValueError(f'time_constant must be > 0, got {time_constant}')
+        self._robot, self._time_constant = robot, time_constant
+        self._t = -math.inf
+        zero: Array = np.zeros(robot.nq)
+        self._momentum = self._rate = self._force = zero
+
+    def feed(self, t: float, q: Any, qd: Any, tau: Any) -> Array:
+        """Take state and known force (pressures: `robot.actuation(q) @ p`) at time t [s]; return the external force."""
+        if not t > self._t:
+            raise ValueError(f't: expected after {self._t:.6f} s, got {t:.6f}')
+        momentum, rate = self._robot.momentum(q, qd), self._robot.momentum_rate(q, qd, tau)
+        if math.isfinite(self._t):
+            dt = t - self._t
+            mean = (momentum - self._momentum) / dt - 0.5 * (rate + self._rate)  # of the external force
+            self._force = mean + (self._force - mean) * math.exp(-dt / self._time_constant)
+        self._t, self._momentum, self._rate = t, momentum, rate
+        return self._force.copy()
+
+
+class TipLoad:
+    """Mass at the tip beyond that of the robot file, from motion, pressures and, if there is one, a base F/T sensor.
+
+    Both the generalised force of a motion and the wrench at the base are linear in that mass m:
+        tau - tau_0 = m (tau_1 - tau_0)        W - W_0 = m (W_1 - W_0)
+    with 0 for the robot without and 1 for the robot with 1 kg more. Weighted least squares with exponential forgetting.
+
+    memory [s]: how long a sample counts; force_noise: standard deviation of tau [N m or N] as the model explains it;
+    wrench_noise: of the torque [N m] and of the force [N] of the sensor.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        memory: float = 1.0,
+        force_noise: float = 0.1,
+        wrench_noise: tuple[float, float] = (0.05, 0.2),
+    ) -> None:
+        if not memory > 0.0:
+            raise ValueError(f'memory must be > 0, got {memory}')
+        self._without = robot
+        self._with = robot.with_tip_load(robot.description.tip_load + 1.0)
+        self._memory, self._force_weight = memory, 1.0 / force_noise
+        self._wrench_weight = 1.0 / np.repeat(wrench_noise, 3)
+        self._t = -math.inf
+        self._information = self._product = 0.0
+
+    def feed(self, t: float, q: Any, qd: Any, qdd: Any, pressure: Any, wrench_B: Any = None) -> None:
+        """Take the state, the pressures [Pa] and the wrench on the robot at its base, in its axes, at time t [s]."""
+        if not t >= self._t:
+            raise ValueError(f't: expected at least {self._t:.6f} s, got {t:.6f}')
+        states, _ = as_states(self._without.nq, q=q, qd=qd, qdd=qdd)
+        state = states['q'][0], states['qd'][0], states['qdd'][0]
+        tau_0, tau_1 = (robot.inverse_dynamics(*state) for robot in (self._without, self._with))
+        tau = self._without.actuation(state[0]) @ as_array('pressure', pressure)
+        free = slice(6 if self._without.description.base.type == 'prescribed' else 0, None)
+        keep = math.exp(-(t - self._t) / self._memory)
+        self._information, self._product, self._t = keep * self._information, keep * self._product, t
+        self._add(self._force_weight * (tau_1 - tau_0)[free], self._force_weight * (tau - tau_0)[free])
+        if wrench_B is not None:
+            W_0, W_1 = (robot.base_wrench(*state) for robot in (self._without, self._with))
+            weight = self._wrench_weight
+            self._add(weight * (W_1 - W_0), weight * (as_array('wrench_B', wrench_B) - W_0))
+
+    def _add(self, regressor: Array, value: Array) -> None:
+        self._information += float(regressor @ regressor)
+        self._product += float(regressor @ value)
+
+    @property
+    def mass(self) -> float:
+        """[kg]; NaN as long as nothing tells it."""
+        return self._product / self._information if self._information > 0.0 else math.nan
+
+    @property
+    def standard_deviation(self) -> float:
+        """[kg]"""
+        return self._information**-0.5 if self._information > 0.0 else math.inf

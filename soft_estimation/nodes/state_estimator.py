@@ -1,0 +1,260 @@
+"""The state of the robot, at a fixed rate, from any mix of its sensors: `state`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numba
+import numpy as np
+from geometry_msgs.msg import PoseStamped, WrenchStamped
+from rclpy.subscription import Subscription
+from rclpy.timer import Timer
+from soft_robot_suite.msg import ChamberPressures, ShapeSamples, SoftState
+
+from soft_dynamics.counters import OK, STALE, WARN, RateCounter, Status, stream_status
+from soft_dynamics.description import Sensor
+from soft_dynamics.reader import quantity
+from soft_dynamics.robot import Robot, load
+from soft_dynamics.ros.conversions import float64s, pose_to_arrays, time_from_ns, time_to_ns, wrench_to_array
+from soft_dynamics.ros.diagnostics import Diagnostics
+from soft_dynamics.ros.lifecycle import ManagedNode
+from soft_dynamics.ros.parameters import bind_config
+from soft_dynamics.ros.qos import SENSOR, STATE
+from soft_dynamics.ros.run import run_node
+from soft_estimation.differentiator import DifferentiatorConfig
+from soft_estimation.model_filter import FilterConfig, ModelFilter
+from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.poses import pose
+
+METHODS = ('model', 'differentiator')
+FUTURE_LIMIT = 0.1  # [s] a stamp further ahead of the clock is wrong
+JUMP_LIMIT = 0.5  # [s] a clock that goes back further has been set anew: a bag that starts over
+
+
+@dataclass(frozen=True)
+class Config:
+    """Parameters of the node."""
+
+    robot: str = quantity('honeycomb_arm', doc='shipped robot or file of one')
+    method: str = quantity('model', doc='model or differentiator (poses only, no dynamics)')
+    sensors: tuple[str, ...] = quantity(
+        (), doc='sensors of the robot file to use; none: all that the method takes'
+    )
+    rate: float = quantity(200.0, unit='Hz', doc='of the published state')
+    sensor_rate: float = quantity(100.0, unit='Hz', doc='samples of each sensor beyond this are left out')
+    blackout_limit: float = quantity(2.0, unit='s', doc='without any sample no state is published any more')
+    filter: FilterConfig = FilterConfig()
+    differentiator: DifferentiatorConfig = DifferentiatorConfig()
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f'method must be one of {", ".join(METHODS)}, got {self.method!r}')
+        for name in ('rate', 'sensor_rate', 'blackout_limit'):
+            if not getattr(self, name) > 0.0:
+                raise ValueError(f'{name} must be > 0, got {getattr(self, name)}')
+
+
+class StateEstimator(ManagedNode):
+    """Feeds the sensors to the filter as they come and asks it for the state of now. Parameters apply at configure."""
+
+    config: Config
+
+    def __init__(self) -> None:
+        super().__init__('state_estimator')
+        bind_config(self, Config)
+        self._publisher = self.create_publisher(SoftState, 'state', STATE)
+        self._diagnostics = Diagnostics(self, 'not configured', {'state': self._status})
+        self._inputs: list[Subscription] = []
+        self._timer: Timer | None = None
+        self._configured = False
+
+    # ---- lifecycle -----------------------------------------------------------------------------------------------
+
+    def on_configure(self, state: Any) -> Any:
+        numba.set_num_threads(1)  # a single state is done sooner than a second thread wakes up
+        self._robot = load(self.config.robot)
+        sensors = self._chosen(self._robot)
+        self._diagnostics.hardware_id = self._robot.name
+        self._make_estimator()
+        _warm_up(self._make_filter())
+        self._subscribe(sensors)
+        self._configured = True
+        return super().on_configure(state)
+
+    def on_activate(self, state: Any) -> Any:
+        self._timer = self.create_timer(1.0 / self.config.rate, self._publish)
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: Any) -> Any:
+        if self._timer is not None:
+            self.destroy_timer(self._timer)
+            self._timer = None
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: Any) -> Any:
+        for subscription in self._inputs:
+            self.destroy_subscription(subscription)
+        self._inputs, self._configured = [], False
+        return super().on_cleanup(state)
+
+    def _chosen(self, robot: Robot) -> list[Sensor]:
+        known = {sensor.name: sensor for sensor in robot.description.sensors}
+        for name in self.config.sensors:
+            if name not in known:
+                raise ValueError(f'sensors: {robot.name} has {", ".join(known) or "none"}, got {name!r}')
+        chosen = [known[name] for name in self.config.sensors or known]
+        if self.config.method == 'differentiator':
+            others = [s.name for s in chosen if s.kind not in ('mocap', 'vive')]
+            if self.config.sensors and others:
+                raise ValueError(f'sensors: the differentiator takes tracked bodies only, got {others[0]!r}')
+            chosen = [s for s in chosen if s.name not in others]
+        if not chosen:
+            raise ValueError(f'sensors: {robot.name} has none for the method {self.config.method}')
+        return chosen
+
+    def _make_filter(self) -> Any:
+        if self.config.method == 'model':
+            return ModelFilter(self._robot, self.config.filter)
+        return PoseDifferentiator(self._robot, self.config.differentiator)
+
+    def _make_estimator(self) -> None:
+        self._estimator = self._make_filter()
+        self._start_ns: int | None = None
+        self._last_fed: dict[str, float] = {}
+        self._sources: set[str] = set()
+        self._samples, self._states = RateCounter(), RateCounter()
+        self._refused, self._refusal, self._now_ns = 0, '', 0
+
+    # ---- sensors -------------------------------------------------------------------------------------------------
+
+    def _subscribe(self, sensors: list[Sensor]) -> None:
+        def add(kind: type[Any], topic: str, callback: Callable[[Any], None]) -> None:
+            self._inputs.append(self.create_subscription(kind, topic, callback, SENSOR))
+
+        for sensor in sensors:
+            if sensor.kind in ('mocap', 'vive'):
+                add(PoseStamped, f'{sensor.kind}/{sensor.name}/pose', partial(self._on_pose, sensor))
+            elif sensor.kind == 'fiber':
+                add(ShapeSamples, 'fiber/shape', partial(self._on_shape, sensor))
+            else:
+                add(WrenchStamped, 'ft/wrench', partial(self._on_wrench, sensor))
+        if self.config.method == 'model':
+            add(ChamberPressures, 'pressure/measured', self._on_pressure)
+
+    def _on_pose(self, sensor: Sensor, msg: PoseStamped) -> None:
+        def feed(t: float) -> None:
+            self._estimator.feed_pose(t, sensor.name, pose(*pose_to_arrays(msg.pose)))
+
+        self._feed(sensor.name, sensor.kind, msg, feed)
+
+    def _on_shape(self, sensor: Sensor, msg: ShapeSamples) -> None:
+        def feed(t: float) -> None:
+            points = np.array(msg.points)
+            if points.size != 3 * len(msg.arc_length):
+                raise ValueError(f'expected {len(msg.arc_length)} points, got {points.size} numbers')
+            self._estimator.feed_shape(t, sensor.name, msg.arc_length, points.reshape(-1, 3))
+
+        self._feed(sensor.name, 'fiber', msg, feed)
+
+    def _on_wrench(self, sensor: Sensor, msg: WrenchStamped) -> None:
+        def feed(t: float) -> None:
+            self._estimator.feed_wrench(t, sensor.name, wrench_to_array(msg.wrench))
+
+        self._feed(sensor.name, 'ft', msg, feed)
+
+    def _on_pressure(self, msg: ChamberPressures) -> None:
+        def feed(t: float) -> None:
+            measured = dict(zip(msg.names, msg.pressure, strict=False))
+            missing = [name for name in self._robot.chamber_names if name not in measured]
+            if missing:
+                raise ValueError(f'expected chamber {missing[0]!r}, got {", ".join(msg.names)}')
+            self._estimator.feed_pressure(t, [measured[name] for name in self._robot.chamber_names])
+
+        self._feed('pressure', 'pressure', msg, feed)
+
+    def _feed(self, name: str, kind: str, msg: Any, feed: Callable[[float], None]) -> None:
+        """Let a sample in, unless it comes too soon after the last one of its sensor or makes no sense."""
+        now_ns, stamp_ns = self._clock_ns(), time_to_ns(msg.header.stamp)
+        if self._start_ns is None:
+            self._start_ns = now_ns
+        t, now = (stamp_ns - self._start_ns) * 1e-9, (now_ns - self._start_ns) * 1e-9
+        if abs(t - self._last_fed.get(name, -np.inf)) < 0.9 / self.config.sensor_rate:
+            return
+        try:
+            if t > now + FUTURE_LIMIT:
+                raise ValueError(f'stamp is {t - now:.3f} s ahead of the clock')
+            feed(t)
+        except ValueError as error:
+            self._refused += 1
+            self._refusal = f'{name}: {error}'
+            self.get_logger().warning(f'sample refused: {self._refusal}', throttle_duration_sec=5.0)
+            return
+        self._last_fed[name] = t
+        self._sources.add(kind)
+        if kind != 'pressure':
+            self._samples.tick(now_ns * 1e-9)
+
+    # ---- state ---------------------------------------------------------------------------------------------------
+
+    def _publish(self) -> None:
+        now_ns = self._clock_ns()
+        silent = self._samples.age(now_ns * 1e-9) > self.config.blackout_limit
+        if not self._estimator.started or self._start_ns is None or silent:
+            return
+        estimate = self._estimator.estimate((now_ns - self._start_ns) * 1e-9)
+        message = SoftState(
+            model=self._robot.name,
+            names=list(self._robot.coordinate_names),
+            q=float64s(estimate.q),
+            qd=float64s(estimate.qd),
+            qdd=float64s(estimate.qdd),
+            covariance_diagonal=float64s(estimate.variance),
+            sources=sorted(self._sources),
+        )
+        message.header.stamp = time_from_ns(self._start_ns + round(estimate.t * 1e9))
+        message.header.frame_id = 'base_link'
+        self._sources.clear()
+        self._states.tick(now_ns * 1e-9)
+        self._publisher.publish(message)
+
+    def _clock_ns(self) -> int:
+        now_ns = int(self.get_clock().now().nanoseconds)
+        if now_ns < self._now_ns - JUMP_LIMIT * 1e9:
+            self.get_logger().warning('the clock was set back: starting anew')
+            self._make_estimator()
+        self._now_ns = now_ns
+        return now_ns
+
+    def _status(self) -> Status:
+        if not self._configured:
+            return Status(STALE, 'not configured')
+        now = self.get_clock().now().nanoseconds * 1e-9
+        age = self._samples.age(now)
+        verdict = stream_status(self._samples.rate(now), age, 0.0, self.config.blackout_limit)
+        if verdict.level == OK and self._refused > self._samples.total:
+            verdict = verdict._replace(level=WARN, message=f'most samples are refused: {self._refusal}')
+        values = {
+            **verdict.values,
+            'state rate [Hz]': f'{self._states.rate(now):.1f}',
+            'refused': self._refused,
+            'last refusal': self._refusal,
+            **self._estimator.report(),
+        }
+        return verdict._replace(values=values)
+
+
+def _warm_up(estimator: Any) -> None:
+    """Compile what a filter calls, so that the first samples do not wait for it."""
+    if isinstance(estimator, ModelFilter):
+        robot = estimator.process.robot
+        estimator.feed_pressure(0.0, np.zeros(len(robot.chamber_names)))
+        estimator.estimate(0.02)
+        robot.jacobian(robot.rest, 'tip')
+        robot.forward_kinematics(robot.rest)
+
+
+def main(args: list[str] | None = None) -> int:
+    return run_node(StateEstimator, args)

@@ -1,0 +1,75 @@
+"""Poses as 4 x 4 matrices X_WB, checked once where they come in."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from soft_dynamics import quaternion
+from soft_dynamics.arguments import Array, as_array
+
+ROTATION_TOLERANCE = 1e-6  # [-] further from orthonormal is not a rounding error
+
+
+def pose(quat_WB: Any, p_WB: Any) -> Array:
+    """X_WB of a quaternion (x, y, z, w) and a position; ValueError if either is not one."""
+    p = as_array('p_WB', p_WB)
+    if p.shape != (3,):
+        raise ValueError(f'p_WB: expected 3 numbers, got shape {p.shape}')
+    X_WB = np.eye(4)
+    X_WB[:3, :3], X_WB[:3, 3] = quaternion.to_rotation(quat_WB), p
+    return X_WB
+
+
+def pose_from_rpy(position: Any, rpy: Any) -> Array:
+    """X_WB of a position and fixed-axis roll, pitch, yaw, as robot files give them."""
+    X_WB = np.eye(4)
+    X_WB[:3, :3], X_WB[:3, 3] = Rotation.from_euler('xyz', rpy).as_matrix(), position
+    return X_WB
+
+
+def as_pose(name: str, X_WB: Any) -> Array:
+    """A checked copy of X_WB (4, 4); ValueError unless it is a rigid displacement."""
+    X = as_array(name, X_WB)
+    if X.shape != (4, 4):
+        raise ValueError(f'{name}: expected a pose of shape (4, 4), got {X.shape}')
+    as_rotation(name, X[:3, :3])
+    if np.any(X[3] != (0.0, 0.0, 0.0, 1.0)):
+        raise ValueError(f'{name}: expected the last row 0, 0, 0, 1, got {X[3].tolist()}')
+    return X
+
+
+def as_rotation(name: str, R_WB: Any) -> Array:
+    """A checked copy of R_WB (3, 3); ValueError unless it is a rotation."""
+    R = as_array(name, R_WB)
+    if R.shape != (3, 3):
+        raise ValueError(f'{name}: expected a rotation of shape (3, 3), got {R.shape}')
+    skewness = float(np.max(np.abs(R.T @ R - np.eye(3))))
+    if not skewness <= ROTATION_TOLERANCE or np.linalg.det(R) < 0.0:
+        raise ValueError(f'{name}: expected a rotation, got a matrix off by {skewness:.3g}')
+    return R
+
+
+def inverse(X_WB: Array) -> Array:
+    """X_BW"""
+    X_BW = np.eye(4)
+    X_BW[:3, :3] = X_WB[:3, :3].T
+    X_BW[:3, 3] = -X_WB[:3, :3].T @ X_WB[:3, 3]
+    return X_BW
+
+
+def rotation_vector(R: Array) -> Array:
+    """log R, of length 0 to pi [rad]."""
+    x, y, z, w = quaternion.from_rotation(R).tolist()  # w >= 0
+    sine = math.hypot(x, y, z)
+    scale = 2.0 * math.atan2(sine, w) / sine if sine > 0.0 else 2.0
+    return np.array([scale * x, scale * y, scale * z])
+
+
+def skew(a: Array) -> Array:
+    """[a]x with [a]x b = a x b."""
+    x, y, z = a.tolist()
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
