@@ -1,0 +1,1 @@
+"""From a reference to safe chamber pressures."""

@@ -1,0 +1,110 @@
+"""Tracking of the coordinates: PID and the model's feed-forward.
+
+tau = Kp e + Kd e' + Ki int e + M(q) qdd_r + C(q, qd) qd_r + g(q) + k(q_r) + d(q, qd_r)          [Wang, eq. 9]
+
+with e = q_r - q and the Christoffel C (half of dc/dqd): C multiplies the reference's rate, so its choice matters.
+k is the whole elastic law, measured from the springs' rest, and d the whole damper law.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from soft_dynamics.arguments import Array
+from soft_dynamics.robot import Robot
+
+from .allocation import generic_pose
+from .references import JointPath, JointSample
+from .safety import State
+
+
+@dataclass(frozen=True)
+class ConfigurationGains:
+    """Gains in terms of the robot's own springs and dampers: one number, or one per coordinate."""
+
+    proportional: tuple[float, ...] = field(
+        default=(1.0,), metadata={'doc': 'Kp, in stiffnesses of the coordinate', 'unit': '-'}
+    )
+    derivative: tuple[float, ...] = field(
+        default=(2.0,), metadata={'doc': 'Kd, in damping coefficients of the coordinate', 'unit': '-'}
+    )
+    integral: tuple[float, ...] = field(
+        default=(2.0,), metadata={'doc': 'Ki, in stiffnesses of the coordinate', 'unit': '1/s'}
+    )
+    windup_time: float = field(
+        default=0.2, metadata={'doc': 'time in which the integral gives way to saturation', 'unit': 's'}
+    )
+    lookahead: float = field(
+        default=0.0,
+        metadata={'doc': 'the feed-forward is that of the reference this much later', 'unit': 's'},
+    )
+
+    def __post_init__(self) -> None:
+        for name in ('proportional', 'derivative', 'integral'):
+            if not getattr(self, name) or not all(0.0 <= k < np.inf for k in getattr(self, name)):
+                raise ValueError(f'{name} must be numbers >= 0, got {list(getattr(self, name))}')
+        if not self.windup_time > 0.0:
+            raise ValueError(f'windup_time must be > 0, got {self.windup_time}')
+        if not self.lookahead >= 0.0:
+            raise ValueError(f'lookahead must be >= 0, got {self.lookahead}')
+
+
+class ConfigurationLaw:
+    """Generalised forces that make a robot follow a JointPath."""
+
+    def __init__(self, robot: Robot, gains: ConfigurationGains) -> None:
+        self.robot, self.gains = robot, gains
+        stiffness, damping = stiffness_scale(robot), damping_scale(robot)
+        self._kp = per_coordinate('proportional', gains.proportional, robot.nq) * stiffness
+        self._kd = per_coordinate('derivative', gains.derivative, robot.nq) * damping
+        self._ki = per_coordinate('integral', gains.integral, robot.nq) * stiffness
+        self._integral: Array = np.zeros(robot.nq)  # [N m or N] Ki int e
+        self._wanted: Array = np.zeros(robot.nq)
+
+    def rest(self, state: State) -> JointSample:
+        """Return the reference that leaves the robot where it is."""
+        zero = np.zeros_like(state.q)
+        return JointSample(state.q, zero, zero)
+
+    def start(self, t: float, state: State, reference: JointPath, tau: Array) -> None:
+        """Choose the integral so that the first forces are those that act already."""
+        self._integral = np.zeros(self.robot.nq)
+        self._integral = tau - self.forces(t, 0.0, state, reference)
+
+    def forces(self, t: float, dt: float, state: State, reference: JointPath) -> Array:
+        """Return tau of eq. 9, dt seconds after the last call."""
+        robot, (_, q, qd) = self.robot, state
+        now, ahead = reference.sample(t), reference.sample(t + self.gains.lookahead)
+        e, ed = now.q - q, now.qd - qd
+        self._integral = self._integral + dt * self._ki * e
+        feedback = self._kp * e + self._kd * ed + self._integral
+        motion = robot.mass_matrix(q) @ ahead.qdd + robot.coriolis_matrix(q, qd) @ ahead.qd
+        material = robot.elastic(ahead.q) + robot.damping(q, ahead.qd)
+        self._wanted = feedback + motion + robot.gravity(q) + material
+        return self._wanted
+
+    def applied(self, dt: float, tau: Array) -> None:
+        """Learn which forces the limits left: the integral gives way by back-calculation."""
+        self._integral = self._integral + (tau - self._wanted) * min(dt / self.gains.windup_time, 1.0)
+
+
+def per_coordinate(name: str, values: tuple[float, ...], nq: int) -> Array:
+    """One number per coordinate from one for all, or from a list."""
+    if len(values) not in (1, nq):
+        raise ValueError(f'{name} must have 1 or {nq} entries, got {len(values)}')
+    return np.broadcast_to(np.asarray(values, np.float64), (nq,)).copy()
+
+
+def stiffness_scale(robot: Robot) -> Array:
+    """Diagonal of dk/dq near rest [N m/rad or N/m]."""
+    h, q = 1e-5, generic_pose(robot)
+    steps = h * np.eye(robot.nq)
+    return np.maximum(np.diag(robot.elastic(q + steps) - robot.elastic(q - steps)) / (2.0 * h), 0.0)
+
+
+def damping_scale(robot: Robot) -> Array:
+    """Diagonal of dd/dqd near rest [N m s/rad or N s/m]."""
+    q = np.tile(generic_pose(robot), (robot.nq, 1))
+    return np.maximum(np.diag(robot.damping(q, np.eye(robot.nq))), 0.0)

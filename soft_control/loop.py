@@ -1,0 +1,157 @@
+"""One cycle of control, the same for every law: state, reference, forces, pressures, safety."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from soft_dynamics.arguments import Array
+from soft_dynamics.errors import SoftRobotError
+from soft_dynamics.robot import Robot
+
+from . import safety
+from .allocation import Allocation, generic_pose
+from .safety import Limits, Memory, Mode, Request, State
+
+
+class Law(Protocol):
+    """How a controller turns a state and a reference into generalised forces."""
+
+    def rest(self, state: State) -> Any:
+        """Return the sample of a reference that leaves the robot where it is."""
+
+    def start(self, t: float, state: State, reference: Any, tau: Array) -> None:
+        """Begin without a bump: the forces tau act at this moment."""
+
+    def forces(self, t: float, dt: float, state: State, reference: Any) -> Array:
+        """Return the forces wanted at time t, dt seconds after the last call."""
+
+    def applied(self, dt: float, tau: Array) -> None:
+        """Learn which forces the limits left of the wanted ones."""
+
+
+@dataclass(frozen=True)
+class Actuate:
+    """How forces become commands."""
+
+    co_contraction: float = field(
+        default=0.0, metadata={'doc': 'mean pressure, 0: least, 1: highest', 'unit': '-'}
+    )
+    lag_speedup: float = field(
+        default=1.0,
+        metadata={
+            'doc': 'pressures follow this many times faster than the valves; 1: as the valves',
+            'unit': '-',
+        },
+    )
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.co_contraction <= 1.0:
+            raise ValueError(f'co_contraction must be 0 to 1, got {self.co_contraction}')
+        if not 1.0 <= self.lag_speedup <= 10.0:
+            raise ValueError(f'lag_speedup must be 1 to 10, got {self.lag_speedup}')
+
+
+class ControlLoop:
+    """Follows a reference with a law, through allocation and safety; `step` is called in every cycle.
+
+    A valve lets a pressure follow its command with T dp/dt = c - p. To make it follow k times faster, the command is
+    c = p + k (p_wanted - p), with p from a model of the valve. Limits and slew rate of c bound p_wanted, so that the
+    allocation finds the best forces within both.
+    """
+
+    def __init__(self, robot: Robot, law: Law, actuate: Actuate | None = None) -> None:
+        actuate = actuate or Actuate()
+        self.robot, self.law = robot, law
+        self.limits = Limits.of(robot.description)
+        self._allocate = Allocation(robot, actuate.co_contraction)
+        self._speedup = actuate.lag_speedup
+        self._lag = robot.description.actuation.valve_lag
+        self._matrix = _constant_matrix(robot)
+        self.begin(0.0)
+
+    def begin(self, t: float, pressure: Array | None = None) -> None:
+        """Forget everything; begin vented, or with the pressures that are commanded already."""
+        start = np.zeros(self._allocate.low.size) if pressure is None else pressure
+        self.memory: Memory = safety.begin(start.copy(), t)
+        self.state: State | None = None
+        self._before: State | None = None
+        self._in_valves = start.copy()  # [Pa] as the valves' model has it
+        self._stopped = self._started = False
+        self._reference: Any = None
+        self._reference_t = -math.inf  # [s]
+        self._last_vector: Array | None = None  # of the reference, in the last cycle
+
+    def feed(self, state: State) -> None:
+        """Take an estimate of the state."""
+        self._before, self.state = self.state, state
+
+    def stop(self) -> None:
+        """Stop in an emergency: vent, and follow nothing until `begin`."""
+        self._stopped = True
+
+    def present(self, t: float) -> Any:
+        """Return the sample from which a new reference goes on; ValueError if none could be followed."""
+        fault = 'emergency stop' if self._stopped else self._state_fault(t)
+        if fault or self.state is None:
+            raise ValueError(f'no reference is taken: {fault}')
+        return self.law.rest(self.state) if self._reference is None else self._reference.sample(t)
+
+    def follow(self, t: float, reference: Any) -> None:
+        """Follow this reference from now on."""
+        self._reference, self._reference_t = reference, t
+
+    def step(self, t: float) -> Memory:
+        """Decide the command of time t; it is in `pressure` of what is returned."""
+        dt = min(max(t - self.memory.t, 0.0), 0.05)
+        fault, wanted = self._state_fault(t), None
+        if not fault and self._reference is not None:
+            try:
+                fault, wanted = self._command(t, dt)
+            except (SoftRobotError, np.linalg.LinAlgError) as error:
+                fault = f'the law failed: {error}'
+        request = Request(wanted, fault, self._reference_t, self._stopped)
+        self.memory = safety.advance(self.limits, self.memory, t, request)
+        if self.memory.mode is not Mode.FOLLOWING:
+            self._drop()
+        part = 1.0 - math.exp(-dt / self._lag) if self._lag > 0.0 else 1.0
+        self._in_valves = self._in_valves + part * (self.memory.pressure - self._in_valves)
+        return self.memory
+
+    def _drop(self) -> None:
+        self._reference, self._reference_t = None, -math.inf
+        self._started, self._last_vector = False, None
+
+    def _state_fault(self, t: float) -> str:
+        return safety.state_fault(self.limits, t, self.state, self._before)
+
+    def _command(self, t: float, dt: float) -> tuple[str, Array | None]:
+        """(fault, wanted command) of the present reference."""
+        state, reference, low, high = self.state, self._reference, self._allocate.low, self._allocate.high
+        if state is None or t > reference.expires:
+            return 'no reference for too long', None
+        vector = reference.sample(t).vector
+        fault = safety.reference_fault(self.limits, vector, self._last_vector, dt)
+        if fault:
+            return fault, None
+        self._last_vector = vector
+        A = self.robot.actuation(state.q) if self._matrix is None else self._matrix
+        last, p, k, reach = self.memory.pressure, self._in_valves, self._speedup, self.limits.slew * dt
+        if not self._started:
+            self.law.start(t, state, reference, A @ (p + (last - p) / k))
+            self._started = True
+        tau = self.law.forces(t, dt, state, reference)
+        low, high = np.maximum(low, last - reach), np.minimum(high, last + reach)
+        wanted = self._allocate(A, tau, p + (low - p) / k, p + (high - p) / k)
+        self.law.applied(dt, A @ wanted)
+        return '', p + k * (wanted - p)
+
+
+def _constant_matrix(robot: Robot) -> Array | None:
+    """Return the actuation matrix if it is the same in every pose."""
+    q = generic_pose(robot)
+    A, other = robot.actuation(q), robot.actuation(q + 0.1 * np.sin(1.0 + np.arange(robot.nq)))
+    return A if np.array_equal(A, other) else None

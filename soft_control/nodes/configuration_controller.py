@@ -1,0 +1,108 @@
+"""Follows `reference/configuration` (way-points of the coordinates) with commands on `pressure/command`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from trajectory_msgs.msg import JointTrajectory
+
+from soft_control.configuration import ConfigurationGains, ConfigurationLaw
+from soft_control.loop import Actuate
+from soft_control.nodes.controller import ControllerNode
+from soft_control.references import JointPath
+from soft_dynamics.arguments import Array
+from soft_dynamics.ros.conversions import time_to_ns
+from soft_dynamics.ros.qos import COMMAND
+from soft_dynamics.ros.run import run_node
+
+
+@dataclass(frozen=True)
+class Config:
+    """Parameters of the node."""
+
+    robot: str = field(
+        default='honeycomb_arm', metadata={'doc': 'shipped robot or file of one', 'read_only': True}
+    )
+    rate: float = field(
+        default=200.0, metadata={'doc': 'most cycles per second', 'unit': 'Hz', 'read_only': True}
+    )
+    gains: ConfigurationGains = ConfigurationGains()
+    actuate: Actuate = Actuate()
+
+    def __post_init__(self) -> None:
+        if not 1.0 <= self.rate <= 2000.0:
+            raise ValueError(f'rate must be 1 to 2000, got {self.rate}')
+
+
+class ConfigurationController(ControllerNode):
+    """Splines through the way-points of a JointTrajectory; coordinates it does not name stay where they are."""
+
+    config: Config
+
+    def __init__(self) -> None:
+        super().__init__('configuration_controller', Config)
+        self.create_subscription(JointTrajectory, 'reference/configuration', self._on_reference, COMMAND)
+
+    def make_law(self) -> ConfigurationLaw:
+        return ConfigurationLaw(self.robot, self.config.gains)
+
+    def hold(self, t: float) -> JointPath:
+        present = self.loop.present(t)
+        return JointPath(t, present, [1.0], [present.q])
+
+    def _on_reference(self, message: JointTrajectory) -> None:
+        with self.refusals():
+            t, stamp_ns = time.monotonic(), time_to_ns(message.header.stamp)
+            delay = (stamp_ns - self.get_clock().now().nanoseconds) * 1e-9 if stamp_ns else 0.0
+            present, limits = self.loop.present(t), self.loop.limits
+            columns = _columns(message, self.robot.coordinate_names)
+            times = delay + np.array([time_to_ns(p.time_from_start) * 1e-9 for p in message.points])
+            ahead = times > 0.0 if stamp_ns else times >= 0.0
+            if not np.any(ahead):
+                raise ValueError('way-points: none lies in the future')
+            filled = [
+                None if given is None else _filled(given, columns, start)[ahead]
+                for given, start in zip(_points(message), present, strict=True)
+            ]
+            path = JointPath(t, present, times[ahead], *filled)
+            path.check(limits.coordinate_limit, limits.rate_limit)
+            self.loop.follow(t, path)
+
+
+def _columns(message: JointTrajectory, names: tuple[str, ...]) -> list[int]:
+    """Return the place of every named joint among the coordinates."""
+    strangers = [name for name in message.joint_names if name not in names]
+    if strangers or not message.joint_names or len(set(message.joint_names)) != len(message.joint_names):
+        what = f'{strangers[0]!r}' if strangers else f'{len(message.joint_names)} names'
+        raise ValueError(f'joint_names: expected some of {", ".join(names)}, each once, got {what}')
+    return [names.index(name) for name in message.joint_names]
+
+
+def _points(message: JointTrajectory) -> list[Array | None]:
+    """Return positions, rates and accelerations (points, joints); the latter two are None if not given."""
+    width = len(message.joint_names)
+    given: list[Array | None] = []
+    for key in ('positions', 'velocities', 'accelerations'):
+        rows = [getattr(point, key) for point in message.points]
+        if key != 'positions' and not any(len(row) for row in rows):
+            given.append(None)
+            continue
+        if not rows or any(len(row) != width for row in rows):
+            raise ValueError(f'{key}: expected {width} numbers in every way-point')
+        given.append(np.array(rows))
+    if given[1] is None and given[2] is not None:
+        raise ValueError('accelerations: expected velocities as well')
+    return given
+
+
+def _filled(given: Array, columns: list[int], start: Array) -> Array:
+    """Return one column per coordinate, constant for those not given."""
+    values = np.tile(start, (len(given), 1))
+    values[:, columns] = given
+    return values
+
+
+def main(args: list[str] | None = None) -> int:
+    return run_node(ConfigurationController, args)

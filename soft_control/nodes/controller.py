@@ -1,0 +1,171 @@
+"""What the controller nodes share: states in, commands out, and safety between them."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numba
+import numpy as np
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from soft_robot_suite.msg import ChamberPressures, SoftState
+from std_srvs.srv import Trigger
+
+from soft_control.loop import ControlLoop, Law
+from soft_control.safety import Mode, State
+from soft_dynamics.arguments import Array
+from soft_dynamics.counters import ERROR, OK, STALE, WARN, Status
+from soft_dynamics.robot import Robot, load
+from soft_dynamics.ros.conversions import float64s, time_to_ns
+from soft_dynamics.ros.diagnostics import Diagnostics
+from soft_dynamics.ros.lifecycle import ManagedNode
+from soft_dynamics.ros.parameters import bind_config
+from soft_dynamics.ros.qos import COMMAND
+
+_LEVELS = {Mode.FOLLOWING: OK, Mode.IDLE: WARN, Mode.VENTING: WARN, Mode.STOPPED: ERROR}
+
+
+class ControllerNode(ManagedNode):
+    """Runs a control loop: a cycle with every state, at most `rate` a second, and without states just as often.
+
+    Nothing is inflated before activation. When it is activated while another controller's commands are on the topic,
+    it goes on from those and holds the pose; else it begins vented. Deactivated it is silent, and the pressure bridge
+    vents unless somebody takes over. Parameters apply at the next configure.
+    """
+
+    def __init__(self, node_name: str, config_class: type[Any]) -> None:
+        super().__init__(node_name)
+        bind_config(self, config_class)
+        numba.set_num_threads(
+            1
+        )  # threads of a parallel loop would wait for each other longer than one state takes
+        self.robot: Robot = load(self.config.robot)
+        self.loop = self._make_loop()
+        self.refused = 0  # references
+        self._commanded: tuple[float, Array] | None = None  # by whoever is in control: time, pressures
+        self._told = (Mode.IDLE, '')
+        self._awake_t, self._yielded = time.monotonic(), False
+        self._publisher = self.create_publisher(ChamberPressures, 'pressure/command', COMMAND)
+        self.create_subscription(ChamberPressures, 'pressure/command', self._on_command, COMMAND)
+        self.create_subscription(SoftState, 'state', self._on_state, COMMAND)  # only the newest counts
+        self.create_service(Trigger, '~/emergency_stop', self._on_emergency_stop)
+        self.diagnostics = Diagnostics(self, self.robot.name, {'control': self._status})
+        period = 1.0 / self.config.rate
+        self.create_timer(period, self._on_silence, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    @abstractmethod
+    def make_law(self) -> Law:
+        """Return the control law; ValueError if the parameters do not fit the robot."""
+
+    @abstractmethod
+    def hold(self, t: float) -> Any:
+        """Return the reference that stays where the robot is; ValueError if its state is not known."""
+
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """Count and tell a reference that cannot be followed; the one before it stays."""
+        try:
+            if not self.active:
+                raise ValueError('no reference is taken: not active')
+            yield
+        except ValueError as error:
+            self.refused += 1
+            self.get_logger().warning(f'reference refused: {error}', throttle_duration_sec=1.0)
+
+    def on_configure(self, state: Any) -> Any:
+        self.loop = self._make_loop()
+        self.get_logger().info(f'ready for {self.robot.name}')  # rclpy's first line takes a tenth of a second
+        return super().on_configure(state)
+
+    def on_activate(self, state: Any) -> Any:
+        t, last, estimate = time.monotonic(), self._commanded, self.loop.state
+        taken_over = last is not None and t - last[0] <= self.robot.description.safety.command_timeout
+        self.loop.begin(t, last[1] if last is not None and taken_over else None)
+        if estimate is not None:
+            self.loop.feed(estimate)
+        if taken_over:
+            try:
+                self.loop.follow(t, self.hold(t))
+            except ValueError as error:
+                self.get_logger().warning(f'cannot hold the pose: {error}')
+        return super().on_activate(state)
+
+    def _make_loop(self) -> ControlLoop:
+        """Return a loop that has run once, so that the first cycle does not wait for the compiler."""
+        loop = ControlLoop(self.robot, self.make_law(), self.config.actuate)
+        loop.feed(State(0.0, self.robot.rest, np.zeros(self.robot.nq)))
+        self.loop = loop
+        loop.follow(0.0, self.hold(0.0))
+        for t in (0.0, 0.01):
+            loop.feed(State(t, self.robot.rest, np.zeros(self.robot.nq)))
+            loop.step(t)
+        loop.begin(0.0)
+        return loop
+
+    def _on_state(self, message: SoftState) -> None:
+        t = time.monotonic()
+        age = (self.get_clock().now().nanoseconds - time_to_ns(message.header.stamp)) * 1e-9
+        q, qd = np.asarray(message.q), np.asarray(message.qd)
+        if tuple(message.names) != self.robot.coordinate_names or not q.size == qd.size == self.robot.nq:
+            self.get_logger().warning(
+                f'state of other coordinates than those of {self.robot.name}', throttle_duration_sec=1.0
+            )
+            return
+        self.loop.feed(State(t - age, q, qd))
+        if t - self.loop.memory.t >= 0.8 / self.config.rate:
+            self._cycle(t)
+
+    def _on_silence(self) -> None:
+        t = time.monotonic()
+        held_up = t - self._awake_t > 0.5 * self.loop.limits.state_timeout
+        self._awake_t = t
+        if held_up and not self._yielded:  # a state may be waiting behind this call: judge its age next time
+            self._yielded = True
+            return
+        self._yielded = False
+        if t - self.loop.memory.t >= 1.5 / self.config.rate:
+            self._cycle(t)
+
+    def _cycle(self, t: float) -> None:
+        if not self.active:
+            return
+        memory = self.loop.step(t)
+        message = ChamberPressures(names=list(self.robot.chamber_names), pressure=float64s(memory.pressure))
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._publisher.publish(message)
+        if (memory.mode, memory.reason) != self._told:
+            self._told = (memory.mode, memory.reason)
+            self.get_logger().info(': '.join(filter(None, (memory.mode.value, memory.reason))))
+            self.diagnostics.publish()
+
+    def _on_command(self, message: ChamberPressures) -> None:
+        """Remember what is commanded while this node is not in control."""
+        pressure = np.asarray(message.pressure)
+        if self.active or tuple(message.names) != self.robot.chamber_names:
+            return
+        if pressure.size == len(self.robot.chamber_names) and np.all(np.isfinite(pressure)):
+            limits = self.loop.limits
+            pressure = np.clip(pressure, limits.pressure_min, limits.pressure_max)
+            self._commanded = time.monotonic(), pressure
+
+    def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        self.loop.stop()
+        response.success = True
+        response.message = 'venting; deactivate and activate to go on'
+        self.get_logger().error('emergency stop')
+        return response
+
+    def _status(self) -> Status:
+        if not self.active:
+            return Status(STALE, 'not active')
+        memory = self.loop.memory
+        values = {
+            'mode': memory.mode.value,
+            'highest_pressure_pa': f'{np.max(memory.pressure):.0f}',
+            'references_refused': self.refused,
+        }
+        return Status(_LEVELS[memory.mode], memory.reason or 'following', values)

@@ -1,0 +1,123 @@
+"""Follows `reference/pose` (a stream) or `reference/poses` (a list to go through) with pressure commands."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from geometry_msgs.msg import Pose, PoseArray, PoseStamped
+from scipy.spatial.transform import Rotation
+
+from soft_control.loop import Actuate, Law
+from soft_control.nodes.controller import ControllerNode
+from soft_control.predictive import PredictiveGains, PredictiveLaw
+from soft_control.references import PosePath
+from soft_control.task import TaskGains, TaskLaw
+from soft_dynamics import quaternion
+from soft_dynamics.arguments import Array
+from soft_dynamics.ros.conversions import pose_to_arrays
+from soft_dynamics.ros.qos import COMMAND
+from soft_dynamics.ros.run import run_node
+
+_LONGEST_PERIOD = 0.5  # [s] poses further apart in time are no stream
+
+
+@dataclass(frozen=True)
+class Config:
+    """Parameters of the node."""
+
+    robot: str = field(
+        default='honeycomb_arm', metadata={'doc': 'shipped robot or file of one', 'read_only': True}
+    )
+    rate: float = field(
+        default=200.0, metadata={'doc': 'most cycles per second', 'unit': 'Hz', 'read_only': True}
+    )
+    speed: float = field(default=0.1, metadata={'doc': 'of the tip towards a pose', 'unit': 'm/s'})
+    angular_speed: float = field(default=0.5, metadata={'doc': 'of the tip towards a pose', 'unit': 'rad/s'})
+    reference_timeout: float = field(
+        default=1.0,
+        metadata={'doc': 'a stream silent for so long is lost; 0: its last pose is held', 'unit': 's'},
+    )
+    law: str = field(default='kinematic', metadata={'doc': 'kinematic (Wang, eq. 19) or predictive'})
+    gains: TaskGains = TaskGains()
+    predictive: PredictiveGains = PredictiveGains()
+    actuate: Actuate = Actuate()
+
+    def __post_init__(self) -> None:
+        if not 1.0 <= self.rate <= 2000.0:
+            raise ValueError(f'rate must be 1 to 2000, got {self.rate}')
+        if self.law not in ('kinematic', 'predictive'):
+            raise ValueError(f'law must be kinematic or predictive, got {self.law!r}')
+        for name in ('speed', 'angular_speed'):
+            if not 0.0 < getattr(self, name) < math.inf:
+                raise ValueError(f'{name} must be > 0, got {getattr(self, name)}')
+        if not self.reference_timeout >= 0.0:
+            raise ValueError(f'reference_timeout must be >= 0, got {self.reference_timeout}')
+
+
+class TaskController(ControllerNode):
+    """Leads the tip from pose to pose at the given speeds. Poses are in `world` or `base_link`."""
+
+    config: Config
+
+    def __init__(self) -> None:
+        super().__init__('task_controller', Config)
+        self._pose_t = -math.inf  # [s] of the last pose of a stream
+        self.create_subscription(PoseStamped, 'reference/pose', self._on_pose, COMMAND)
+        self.create_subscription(PoseArray, 'reference/poses', self._on_poses, COMMAND)
+
+    def make_law(self) -> Law:
+        if self.config.law == 'predictive':
+            return PredictiveLaw(self.robot, self.config.predictive)
+        return TaskLaw(self.robot, self.config.gains)
+
+    def hold(self, t: float) -> PosePath:
+        X_WT = self.loop.present(t).X_WT
+        return PosePath(t, X_WT, [X_WT], self.config.speed, self.config.angular_speed)
+
+    def _on_pose(self, message: PoseStamped) -> None:
+        t, timeout = time.monotonic(), self.config.reference_timeout or math.inf
+        period = t - self._pose_t
+        self._pose_t = t
+        self._follow(
+            t, message.header.frame_id, [message.pose], period if period < _LONGEST_PERIOD else 0.0, timeout
+        )
+
+    def _on_poses(self, message: PoseArray) -> None:
+        self._follow(time.monotonic(), message.header.frame_id, message.poses, 0.0, math.inf)
+
+    def _follow(self, t: float, frame: str, poses: Iterable[Pose], least_time: float, timeout: float) -> None:
+        with self.refusals():
+            start, limit = self.loop.present(t).X_WT, self.loop.limits.coordinate_limit
+            X_FW = self._from_frame(frame)
+            targets = [X_FW @ _matrix(pose) for pose in poses]
+            if any(not np.all(np.abs(X[:3, 3]) <= limit) for X in targets):
+                raise ValueError(f'poses: expected positions within {limit:g} m')
+            speeds = self.config.speed, self.config.angular_speed
+            self.loop.follow(t, PosePath(t, start, targets, *speeds, least_time, timeout))
+
+    def _from_frame(self, frame: str) -> Array:
+        """Return the pose of a frame of ROS in the world of the robot file."""
+        if frame == 'base_link' and self.loop.state is not None:
+            return self.robot.forward_kinematics(self.loop.state.q)[0]
+        if frame == 'world':
+            mount = self.robot.description.mount
+            X_WF: Array = np.eye(4)
+            X_WF[:3, :3] = Rotation.from_euler('xyz', mount.rpy).as_matrix()
+            X_WF[:3, 3] = mount.position
+            return np.asarray(np.linalg.inv(X_WF), np.float64)
+        raise ValueError(f'frame_id: expected world or base_link, got {frame!r}')
+
+
+def _matrix(pose: Pose) -> Array:
+    quat_WT, p_WT = pose_to_arrays(pose)
+    X_WT = np.eye(4)
+    X_WT[:3, :3], X_WT[:3, 3] = quaternion.to_rotation(quat_WT), p_WT
+    return X_WT
+
+
+def main(args: list[str] | None = None) -> int:
+    return run_node(TaskController, args)

@@ -1,0 +1,167 @@
+"""What a controller follows: a motion of the coordinates through way-points, or of a pose at a given speed.
+
+Both begin where the present reference is, so that no new reference makes the robot jump, and end at rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from soft_dynamics.arguments import Array
+
+from . import rotation
+
+_PER_INTERVAL = 20  # samples between two way-points when a motion is checked
+_CLOSE = 1e-3  # [rad or m] a way-point at time 0 may be this far from the present reference
+
+
+class JointSample(NamedTuple):
+    """Coordinates, rates and accelerations wanted at one time."""
+
+    q: Array
+    qd: Array
+    qdd: Array
+
+    @property
+    def vector(self) -> Array:
+        """What must not jump."""
+        return self.q
+
+
+class PoseSample(NamedTuple):
+    """Pose X_WT (4, 4) and twist (6,), angular first, world axes, wanted at one time."""
+
+    X_WT: Array
+    V_WT: Array
+
+    @property
+    def vector(self) -> Array:
+        """What must not jump."""
+        return self.X_WT[:3].ravel()
+
+
+class JointPath:
+    """A motion through way-points at given times after t0.
+
+    Positions only: one spline of fifth degree, four times differentiable, from the start's rate and acceleration to
+    rest. With rates: cubic pieces. With rates and accelerations: pieces of fifth degree. Rates and accelerations are
+    always the derivatives of the position.
+    """
+
+    expires = math.inf  # its last point is held
+
+    def __init__(
+        self,
+        t0: float,
+        start: JointSample,
+        times: Any,
+        q: Any,
+        qd: Any = None,
+        qdd: Any = None,
+    ) -> None:
+        t, points = np.asarray(times, np.float64), np.asarray(q, np.float64)
+        if t.ndim != 1 or not t.size or points.shape != (t.size, start.q.size):
+            raise ValueError(f'way-points: expected shape (count, {start.q.size}), got {points.shape}')
+        if not (np.all(np.isfinite(t)) and t[0] >= 0.0 and np.all(np.diff(t) > 0.0)):
+            raise ValueError('way-points: expected finite, rising times >= 0')
+        derivatives = [_derivative(x, points) for x in (qd, qdd) if x is not None]
+        if not np.all(np.isfinite(points)):
+            raise ValueError('way-points: expected finite numbers')
+        columns = [points, *derivatives]
+        if t[0] == 0.0:
+            away = float(np.max(np.abs(points[0] - start.q)))
+            if away > _CLOSE or t.size == 1:
+                raise ValueError(f'way-point at time 0: {away:.3g} from where the robot is; give it time')
+            t, columns = t[1:], [x[1:] for x in columns]
+        knots = np.concatenate([[0.0], t])
+        self._t0, self._duration, self._count = t0, float(t[-1]), t.size
+        self._last = columns[0][-1].copy()
+        self._pieces = _spline(
+            knots, [np.vstack([first, x]) for first, x in zip(start, columns, strict=False)], start
+        )
+
+    def sample(self, t: float) -> JointSample:
+        """Return the reference at time t; past the end the last point, at rest."""
+        s = t - self._t0
+        if s >= self._duration:
+            return JointSample(self._last, np.zeros_like(self._last), np.zeros_like(self._last))
+        q, qd, qdd = (piece(max(s, 0.0)) for piece in self._pieces)
+        return JointSample(q, qd, qdd)
+
+    def check(self, coordinate_limit: float, rate_limit: float) -> None:
+        """Raise ValueError if the motion leaves what the robot is allowed."""
+        times = np.linspace(0.0, self._duration, _PER_INTERVAL * self._count + 1)
+        q, qd = np.max(np.abs(self._pieces[0](times))), np.max(np.abs(self._pieces[1](times)))
+        if not q <= coordinate_limit:
+            raise ValueError(f'trajectory: a coordinate reaches {q:.3g}, allowed is {coordinate_limit:g}')
+        if not qd <= rate_limit:
+            raise ValueError(f'trajectory: a rate reaches {qd:.3g}, allowed is {rate_limit:g}')
+
+
+def _derivative(values: Any, points: Array) -> Array:
+    array = np.asarray(values, np.float64)
+    if array.shape != points.shape or not np.all(np.isfinite(array)):
+        raise ValueError(f'way-points: expected finite rates and accelerations of shape {points.shape}')
+    return array
+
+
+def _spline(knots: Array, columns: list[Array], start: JointSample) -> list[Any]:
+    """Position, rate and acceleration as functions of the time since the start."""
+    from scipy.interpolate import BPoly, make_interp_spline
+
+    if len(columns) == 1:
+        rest = np.zeros_like(start.q)
+        ends = ([(1, start.qd), (2, start.qdd)], [(1, rest), (2, rest)])
+        position = make_interp_spline(knots, columns[0], k=5, bc_type=ends)
+    else:
+        position = BPoly.from_derivatives(knots, np.stack(columns, 1))
+    return [position, position.derivative(1), position.derivative(2)]
+
+
+class PosePath:
+    """Straight lines and even turns from pose to pose, each no faster than the given speeds.
+
+    least_time [s]: no piece takes less, so that a stream of poses is followed evenly from one to the next.
+    timeout [s]: how long after the start it may be followed; a stream that ends is a reference that was lost.
+    """
+
+    def __init__(
+        self,
+        t0: float,
+        start: Array,
+        poses: Sequence[Array],
+        speed: float,
+        angular_speed: float,
+        least_time: float = 0.0,
+        timeout: float = math.inf,
+    ) -> None:
+        if not poses or any(X.shape != (4, 4) or not np.all(np.isfinite(X)) for X in poses):
+            raise ValueError('poses: expected at least one, all of finite numbers')
+        self._poses = [start, *poses]
+        self._steps = [rotation.pose_error(b, a) for a, b in zip(self._poses, poses, strict=False)]
+        needed = [
+            max(
+                float(np.linalg.norm(step[3:])) / speed,
+                float(np.linalg.norm(step[:3])) / angular_speed,
+                least_time,
+            )
+            for step in self._steps
+        ]
+        self._times = t0 + np.concatenate([[0.0], np.cumsum(needed)])
+        self.expires = t0 + timeout
+
+    def sample(self, t: float) -> PoseSample:
+        """Return the reference at time t; past the end the last pose, at rest."""
+        k = max(int(np.searchsorted(self._times, t, side='right')) - 1, 0)
+        if k >= len(self._steps):
+            return PoseSample(self._poses[-1], np.zeros(6))
+        X_WA, step, duration = self._poses[k], self._steps[k], self._times[k + 1] - self._times[k]
+        part = max((t - self._times[k]) / duration, 0.0)
+        X_WT = np.eye(4)
+        X_WT[:3, :3] = rotation.exp(part * step[:3]) @ X_WA[:3, :3]
+        X_WT[:3, 3] = X_WA[:3, 3] + part * step[3:]
+        return PoseSample(X_WT, step / duration)

@@ -1,0 +1,164 @@
+"""What stands between any controller and the valves: a state machine as pure functions.
+
+    memory = advance(limits, memory, t, request)        memory.pressure is what may be commanded
+
+The diagram and the table of rules are in docs/control.md. Times are seconds of one monotonic clock.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from soft_dynamics.arguments import Array
+from soft_dynamics.description import Description
+
+_LONGEST_STEP = 0.05  # [s] a cycle that was held up longer does not make up for it with a jump
+_SHORTEST_STEP = 0.005  # [s] samples closer in time may differ as if they were this far apart
+
+
+class Mode(Enum):
+    """IDLE: vented, waiting. FOLLOWING: a controller decides. VENTING: on the ramp. STOPPED: until activated anew."""
+
+    IDLE = 'idle'
+    FOLLOWING = 'following'
+    VENTING = 'venting'
+    STOPPED = 'stopped'
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the robot bears and what is plausible of it; pressures are gauge, so 0 is vented."""
+
+    pressure_min: float  # [Pa]
+    pressure_max: float  # [Pa]
+    slew: float  # [Pa/s]
+    vent_time: float  # [s] from the largest pressure to none
+    state_timeout: float  # [s]
+    coordinate_limit: float  # [rad or m]
+    rate_limit: float  # [rad/s or m/s]
+
+    def __post_init__(self) -> None:
+        if not self.pressure_min <= 0.0 < self.pressure_max < math.inf:
+            raise ValueError(
+                f'pressure_min <= 0 < pressure_max is needed, got {self.pressure_min:g} and {self.pressure_max:g}'
+            )
+
+    @classmethod
+    def of(cls, robot: Description) -> Limits:
+        """The limits that a robot file states."""
+        actuation, safety = robot.actuation, robot.safety
+        return cls(
+            actuation.pressure_min,
+            actuation.pressure_max,
+            actuation.slew,
+            safety.vent_time,
+            safety.state_timeout,
+            safety.coordinate_limit,
+            safety.rate_limit,
+        )
+
+    @property
+    def vent_rate(self) -> float:
+        """Slope of venting [Pa/s]."""
+        return min(max(self.pressure_max, -self.pressure_min) / self.vent_time, self.slew)
+
+
+class State(NamedTuple):
+    """An estimate: the time at which it holds, coordinates, rates."""
+
+    t: float
+    q: Array
+    qd: Array
+
+
+class Request(NamedTuple):
+    """What a controller asks for in one cycle."""
+
+    wanted: Array | None = None  # [Pa] None: there is no reference to follow
+    fault: str = ''  # why nothing may be followed; '' if all is well
+    reference_t: float = -math.inf  # [s] when the reference came in
+    stop: bool = False  # emergency
+
+
+class Memory(NamedTuple):
+    """All that the state machine remembers from one cycle to the next."""
+
+    mode: Mode
+    pressure: Array  # [Pa] put out last
+    t: float  # [s] of the last cycle
+    fault_t: float = -math.inf  # [s] of the last fault: only a newer reference is followed
+    reason: str = ''  # why it does not follow
+
+
+def begin(pressure: Array, t: float) -> Memory:
+    """Memory at activation: zero pressures, or those that another controller commands at this moment."""
+    return Memory(Mode.VENTING if np.any(pressure) else Mode.IDLE, pressure, t, reason='no reference yet')
+
+
+def advance(limits: Limits, before: Memory, t: float, request: Request) -> Memory:
+    """One cycle: decide the mode, then move the pressures at the rate that it allows, within the limits."""
+    mode, reason, fault_t = _decide(before, t, request)
+    follow = mode is Mode.FOLLOWING and request.wanted is not None
+    target = request.wanted if follow else np.zeros_like(before.pressure)
+    dt = min(max(t - before.t, 0.0), _LONGEST_STEP)
+    reach = dt * (limits.slew if follow else limits.vent_rate)
+    moved = np.clip(target, before.pressure - reach, before.pressure + reach)  # type: ignore[arg-type]
+    pressure = np.clip(moved, limits.pressure_min, limits.pressure_max)
+    if mode is Mode.VENTING and not np.any(pressure):
+        mode = Mode.IDLE
+    return Memory(mode, pressure, t, fault_t, reason)
+
+
+def _decide(before: Memory, t: float, request: Request) -> tuple[Mode, str, float]:
+    """(mode, reason, time of the last fault); the first thing that speaks against following wins."""
+    if request.stop or before.mode is Mode.STOPPED:
+        return Mode.STOPPED, 'emergency stop', t
+    fault = request.fault
+    if not fault and request.wanted is not None:
+        if request.wanted.shape != before.pressure.shape:
+            fault = f'{request.wanted.size} pressures for {before.pressure.size} chambers'
+        elif not np.all(np.isfinite(request.wanted)):
+            fault = 'pressures that are not finite'
+    if fault:
+        return Mode.VENTING, fault, t
+    if request.wanted is None or not request.reference_t > before.fault_t:
+        reason = 'no reference yet' if math.isinf(before.fault_t) else f'{before.reason}'
+        return Mode.VENTING, reason, before.fault_t
+    return Mode.FOLLOWING, '', before.fault_t
+
+
+def state_fault(limits: Limits, t: float, state: State | None, before: State | None) -> str:
+    """Say why an estimate cannot be trusted at time t; '' if it can. `before` is the estimate ahead of it."""
+    if state is None:
+        return 'no state yet'
+    if not abs(t - state.t) <= limits.state_timeout:
+        return f'no state for {limits.state_timeout:g} s'
+    if not (np.all(np.isfinite(state.q)) and np.all(np.isfinite(state.qd))):
+        return 'state that is not finite'
+    if np.any(np.abs(state.q) > limits.coordinate_limit):
+        return f'state with a coordinate beyond {limits.coordinate_limit:g}'
+    if np.any(np.abs(state.qd) > limits.rate_limit):
+        return f'state with a rate beyond {limits.rate_limit:g}'
+    if before is not None and _jumps(state.q, before.q, state.t - before.t, limits.rate_limit):
+        return 'state that jumps'
+    return ''
+
+
+def reference_fault(limits: Limits, now: Array, before: Array | None, dt: float) -> str:
+    """Say why a sampled reference cannot be followed; '' if it can. `before` was sampled dt seconds ago."""
+    if not np.all(np.isfinite(now)):
+        return 'reference that is not finite'
+    if np.any(np.abs(now) > limits.coordinate_limit):
+        return f'reference beyond {limits.coordinate_limit:g}'
+    if before is not None and _jumps(now, before, dt, limits.rate_limit):
+        return 'reference that jumps'
+    return ''
+
+
+def _jumps(now: Array, before: Array, dt: float, rate_limit: float) -> bool:
+    return bool(np.any(np.abs(now - before) > rate_limit * max(dt, _SHORTEST_STEP)))
