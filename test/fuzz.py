@@ -1,0 +1,56 @@
+"""Damage packets in every way a network or an enemy does."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+
+from soft_hw_bridge.errors import MalformedPacket
+
+
+def damaged(valid: Sequence[bytes], count: int, seed: int = 1) -> Iterator[bytes]:
+    """Yield random bytes, and valid packets cut, extended, spliced and overwritten, in equal parts."""
+    rng = random.Random(seed)
+    extremes = (b'\x00', b'\xff', b'\x7f', b'\x80', b'\x01')
+    for i in range(count):
+        if i % 5 == 0:
+            yield rng.randbytes(rng.randrange(200))
+            continue
+        packet = bytearray(rng.choice(valid))
+        if i % 5 == 1:
+            del packet[rng.randrange(len(packet)) :]
+        elif i % 5 == 2:
+            at = rng.randrange(len(packet))
+            packet[at : at + rng.randrange(9)] = rng.choice(extremes) * rng.randrange(9)
+        elif i % 5 == 3:
+            other = rng.choice(valid)
+            packet[rng.randrange(len(packet)) :] = other[rng.randrange(len(other)) :]
+        else:
+            for _ in range(rng.randint(1, 8)):
+                packet[rng.randrange(len(packet))] = rng.randrange(256)
+        yield bytes(packet)
+
+
+def refusals(decode: Callable[[bytes], object], valid: Sequence[bytes], count: int = 100_000) -> int:
+    """Decode damaged packets; return how many were malformed. Any other exception passes through."""
+    refused = 0
+    for packet in damaged(valid, count):
+        try:
+            decode(packet)
+        except MalformedPacket:
+            refused += 1
+    return refused
+
+
+def growth(feed: Callable[[bytes], object], packets: Iterator[bytes], warm_up: int) -> int:
+    """Feed all packets; return the bytes that those after the first `warm_up` have left allocated."""
+    for _ in range(warm_up):
+        feed(next(packets))
+    tracemalloc.start()
+    try:
+        for packet in packets:
+            feed(packet)
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()

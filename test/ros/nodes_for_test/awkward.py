@@ -1,0 +1,49 @@
+"""A node that misbehaves as the environment variable AWKWARD says."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import rclpy
+from rclpy.node import Node
+
+from soft_dynamics.ros.run import run_node
+
+MODE = os.environ['AWKWARD']
+
+
+class Awkward(Node):
+    """Prints what it is doing."""
+
+    def __init__(self) -> None:
+        super().__init__('awkward')
+        if MODE == 'slow to start':
+            print('starting', flush=True)
+            time.sleep(60.0)
+        self.create_timer(0.0, self.on_timer)
+
+    def on_timer(self) -> None:
+        print('running', flush=True)
+        if MODE == 'buggy':
+            raise ZeroDivisionError
+        if MODE == 'finishes':
+            raise SystemExit(3)
+        if MODE == 'counts threads':
+            rclpy.shutdown()
+        self.destroy_timer(next(self.timers))
+
+    def destroy_node(self) -> None:
+        print('stopping', flush=True)
+        if MODE == 'slow to stop':
+            time.sleep(1.0)
+        super().destroy_node()
+        print('stopped', flush=True)
+
+
+def main(args: list[str] | None = None) -> int:
+    code = run_node(Awkward, args)
+    if MODE == 'counts threads':
+        print(*(thread.name for thread in threading.enumerate()), flush=True)
+    return code

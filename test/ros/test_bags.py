@@ -1,0 +1,167 @@
+"""bag_recorder and bag_player as processes: what was published is recorded, and played again as it was."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rclpy.qos import QoSProfile
+from rclpy.serialization import deserialize_message, serialize_message
+from rosgraph_msgs.msg import Clock
+from soft_robot_suite.msg import ChamberPressures, SoftState
+from std_msgs.msg import String
+
+from soft_dynamics.bags import BagWriter, open_bag
+from soft_dynamics.ros.conversions import float64s, time_from_ns, time_to_ns
+from soft_dynamics.ros.qos import DESCRIPTION, SENSOR, STATE
+
+RECORDER, PLAYER = 'soft_dynamics.nodes.bag_recorder', 'soft_dynamics.nodes.bag_player'
+START_NS = 1_700_000_000_000_000_000
+STEP_NS = 10_000_000
+MANY = QoSProfile(depth=2000)
+DELAY = 4.0  # [s] for discovery on a busy machine
+
+
+def state(k: int) -> SoftState:
+    msg = SoftState(model='arm', names=['a', 'b'], q=float64s([0.1 * k, -0.2]), sources=['mocap'])
+    msg.header.stamp = time_from_ns(START_NS + k * STEP_NS)
+    return msg
+
+
+def made_bag(path: Path, count: int = 50) -> Path:
+    """A bag of states, 10 ms apart."""
+    with BagWriter(path) as bag:
+        for k in range(count):
+            msgtype = 'soft_robot_suite/msg/SoftState'
+            bag.write('/state', msgtype, serialize_message(state(k)), START_NS + k * STEP_NS)
+    return path
+
+
+def indices(messages: list[SoftState]) -> list[int]:
+    return [(time_to_ns(m.header.stamp) - START_NS) // STEP_NS for m in messages]
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_recorded_is_what_was_published_and_played_is_what_was_recorded(
+    ros_process: Any, ros_client_node: Any, tmp_path: Path, storage: str
+) -> None:
+    client, path = ros_client_node, tmp_path / 'run'
+    latched = client.create_publisher(String, 'robot_description', DESCRIPTION)
+    latched.publish(String(data='<robot/>'))
+    client.create_publisher(String, 'noise', STATE)
+    recorder = ros_process(
+        RECORDER, params={'output': str(path), 'storage': storage, 'exclude': 'noise|rosout'}
+    )
+    states = client.announce(SoftState, 'state', STATE)
+    pressures = client.announce(ChamberPressures, 'pressure/measured', SENSOR)
+    for k in range(40):
+        states.publish(state(k))
+        pressures.publish(ChamberPressures(names=['p'], pressure=[1e3 * k]))
+        client.spin_for(0.01)
+    client.spin_for(1.0)
+    assert recorder.stop() == 0, recorder.stderr
+
+    with open_bag(path) as bag:
+        recorded = [deserialize_message(m.data, SoftState) for m in bag.messages(['/state'])]
+        assert recorded == [state(k) for k in range(40)]
+        (description,) = bag.messages(['/robot_description'])
+        assert bag.decode(description).data == '<robot/>'
+        assert '/noise' not in bag.topics
+        loads = [bag.decode(m).pressure[0] for m in bag.messages(['/pressure/measured'])]
+        assert loads
+        assert set(loads) <= {1e3 * k for k in range(40)}
+
+    for publisher in (latched, states, pressures):
+        client.destroy_publisher(publisher)
+    played = client.collect(SoftState, 'state', MANY)
+    descriptions = client.collect(String, 'robot_description', DESCRIPTION)
+    player = ros_process(PLAYER, params={'bag': str(path), 'rate': 2.0, 'delay': DELAY})
+    client.spin_until(lambda: player.process.poll() is not None, 'end of the bag', 60.0)
+    client.spin_for(0.5)
+    assert player.wait() == 0, player.stderr
+    assert played == recorded
+    assert [d.data for d in descriptions] == ['<robot/>']
+
+
+def test_a_killed_recorder_leaves_a_readable_bag(
+    ros_process: Any, ros_client_node: Any, tmp_path: Path
+) -> None:
+    client, path = ros_client_node, tmp_path / 'run'
+    recorder = ros_process(RECORDER, params={'output': str(path), 'topics': ['state'], 'flush_period': 0.1})
+    states = client.announce(SoftState, 'state', STATE)
+    for k in range(20):
+        states.publish(state(k))
+    client.spin_for(2.0)  # twenty flushes, where one is needed
+    assert recorder.stop(signal.SIGKILL) == -signal.SIGKILL
+    with open_bag(path) as bag:
+        assert indices([deserialize_message(m.data, SoftState) for m in bag.messages(['/state'])]) == list(
+            range(20)
+        )
+        assert list(bag.topics) == ['/state']
+
+
+def test_start_loop_and_clock(ros_process: Any, ros_client_node: Any, tmp_path: Path) -> None:
+    client = ros_client_node
+    played, clock = client.collect(SoftState, 'state', MANY), client.collect(Clock, '/clock', SENSOR)
+    params = {'bag': str(made_bag(tmp_path / 'run')), 'start': 0.3, 'loop': True, 'clock': 100.0, 'rate': 0.5}
+    params['delay'] = DELAY
+    player = ros_process(PLAYER, params=params)
+    client.spin_until(lambda: indices(played).count(49) >= 2, 'the end for the second time', 60.0)
+    assert player.stop() == 0
+    order = indices(played)
+    end = order.index(49) + 1
+    assert order[:end] == list(range(30, 50))
+    assert order[end : end + 20] == list(range(30, 50))
+    seen_ns = [time_to_ns(message.clock) for message in clock]
+    assert min(seen_ns) >= START_NS + 30 * STEP_NS
+    assert max(seen_ns) <= START_NS + 500 * STEP_NS  # no more than the play time of a stalled process
+    assert np.any(np.diff(seen_ns) < 0)  # it went back with the loop
+
+
+@pytest.mark.parametrize(('rate', 'count', 'least', 'most'), [(0.25, 50, 1.0, 60.0), (20.0, 1500, 0.0, 12.0)])
+def test_rate_stretches_time(
+    ros_process: Any,
+    ros_client_node: Any,
+    tmp_path: Path,
+    rate: float,
+    count: int,
+    least: float,
+    most: float,
+) -> None:
+    client = ros_client_node
+    arrivals: list[float] = []
+    client.create_subscription(SoftState, 'state', lambda _: arrivals.append(time.monotonic()), MANY)
+    path = made_bag(tmp_path / 'run', count)
+    ros_process(PLAYER, params={'bag': str(path), 'rate': rate, 'delay': DELAY})
+    client.spin_until(lambda: len(arrivals) == count, 'all messages', 90.0)
+    assert least < arrivals[-1] - arrivals[0] < most
+
+
+@pytest.mark.parametrize(
+    ('module', 'params', 'line'),
+    [
+        (PLAYER, {'bag': 'nowhere'}, 'bag nowhere: does not exist'),
+        (PLAYER, {'bag': 'RUN', 'start': 9.0}, 'start must be < 0.490 s, the length of the bag, got 9.0'),
+        (PLAYER, {'bag': 'RUN', 'rate': 0.0}, 'rate must be > 0, got 0.0'),
+        (PLAYER, {'bag': 'RUN', 'topics': ['/other']}, 'has no topic /other; it has /state'),
+        (PLAYER, {'bag': 'CUT'}, 'is damaged, cut short or no rosbag2 bag'),
+        (RECORDER, {'output': 'RUN'}, 'exists already'),
+        (RECORDER, {'storage': 'csv'}, 'storage must be one of mcap, sqlite3, got csv'),
+        (RECORDER, {'exclude': '('}, 'exclude is not a regular expression'),
+    ],
+)
+def test_mistakes_give_one_line(
+    ros_process: Any, tmp_path: Path, module: str, params: dict[str, Any], line: str
+) -> None:
+    places = {'RUN': made_bag(tmp_path / 'run'), 'CUT': made_bag(tmp_path / 'cut')}
+    (tmp_path / 'cut' / 'cut.mcap').write_bytes((tmp_path / 'run' / 'run.mcap').read_bytes()[:-50])
+    node = ros_process(
+        module, params={k: str(places.get(str(v), v)) if isinstance(v, str) else v for k, v in params.items()}
+    )
+    assert node.wait() == 1
+    (message,) = [text for text in node.stderr.splitlines() if text.strip()]
+    assert line in message

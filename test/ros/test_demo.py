@@ -1,0 +1,103 @@
+"""`make demo` as a person runs it: to its end, twice at once, and with nodes killed on the way."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from source_tree import ROOT
+
+LIMIT = 240.0  # [s]
+
+
+class Demo:
+    """A running demo, its lines and the processes it named."""
+
+    def __init__(self, seconds: float) -> None:
+        command = [sys.executable, 'tools/run.py', '--own-domain', 'python', '-m', 'tools.demo']
+        self.process = subprocess.Popen(
+            [*command, '--seconds', str(seconds)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.lines.extend(self.process.stdout)  # list.extend takes the lines as they come
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        end = time.monotonic() + LIMIT
+        while time.monotonic() < end:
+            for line in list(self.lines):
+                if match := re.search(pattern, line):
+                    return match
+            if self.process.poll() is not None and not self.reader.is_alive():
+                break
+            time.sleep(0.05)
+        raise AssertionError(f'no line with {pattern!r} in:\n{"".join(self.lines)}')
+
+    def kill(self, node: str) -> None:
+        os.kill(int(self.wait_for(rf'{node} \((\d+)\)')[1]), signal.SIGKILL)
+
+    def end(self) -> int:
+        code = self.process.wait(LIMIT)
+        self.reader.join(LIMIT)
+        return code
+
+    def left_over(self) -> list[int]:
+        """Processes of this demo that are still there."""
+        pids = [int(pid) for line in self.lines for pid in re.findall(r'(?:\w+ \(|process )(\d+)', line)]
+        return [pid for pid in pids if Path(f'/proc/{pid}').exists()]
+
+
+@pytest.fixture
+def demo():
+    running: list[Demo] = []
+
+    def start(seconds: float) -> Demo:
+        running.append(Demo(seconds))
+        return running[-1]
+
+    yield start
+    for each in running:
+        if each.process.poll() is None:
+            each.process.send_signal(signal.SIGINT)
+            each.process.wait(60.0)
+
+
+def test_two_demos_at_once_and_a_killed_bridge_comes_back(demo):
+    first, second = demo(4.0), demo(10.0)
+    second.wait_for('bending the arm')
+    second.kill('ft_bridge')
+    assert first.end() == 0, ''.join(first.lines)
+    assert second.end() == 0, ''.join(second.lines)
+    second.wait_for(r'! ft_bridge died \(.*exit code -9')
+    second.wait_for(r'! ft_bridge is back as process \d+')
+    for each in (first, second):
+        each.wait_for(r'weight at rest 29\.\d+ N measured at the base, 29\.43 N by the robot file')
+        each.wait_for(r'vented the arm in')
+        each.wait_for(r'done in .*exit code \d, no process is left')
+        assert 'Traceback' not in ''.join(each.lines)
+        assert not each.left_over()
+
+
+def test_demo_without_its_rig_fails_in_one_line(demo):
+    only = demo(30.0)
+    only.wait_for('bending the arm')
+    only.kill('virtual_rig')
+    assert only.end() == 1
+    only.wait_for(r'failed: the launch ended with exit code 1: virtual_rig died \(.*exit code -9')
+    assert 'Traceback' not in ''.join(only.lines)
+    assert not only.left_over()

@@ -1,0 +1,233 @@
+"""pressure_bridge as a process: whatever happens, the emulated valves end vented and were never above the limit."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from ros.bridge_listener import ERROR, OK, WARN, BridgeListener
+from soft_robot_suite.msg import ChamberPressures
+from std_srvs.srv import Trigger
+
+from soft_dynamics.description import load_description
+from soft_dynamics.ros.conversions import time_to_ns
+from soft_dynamics.ros.qos import COMMAND, SENSOR
+from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal
+from soft_hw_bridge.emulators.serial import SerialEmulator
+
+BRIDGE, COMMANDER = 'soft_hw_bridge.nodes.pressure_bridge', 'ros.nodes_for_test.commander'
+ROBOT = load_description('pneumatic_arm')
+NAMES = [chamber.name for chamber in ROBOT.actuation.chambers]
+LIMIT = ROBOT.actuation.pressure_max
+N = len(NAMES)
+
+Valves = ModbusEmulator | SerialEmulator
+
+
+@pytest.fixture(params=['modbus', 'serial'])
+def valves(request: pytest.FixtureRequest) -> Iterator[Valves]:
+    emulator: Valves = ModbusEmulator(MpaTerminal()) if request.param == 'modbus' else SerialEmulator(N)
+    yield emulator
+    emulator.close()
+    assert max(emulator.highest) <= LIMIT
+
+
+@pytest.fixture
+def modbus_valves() -> Iterator[ModbusEmulator]:
+    emulator = ModbusEmulator(MpaTerminal())
+    yield emulator
+    emulator.close()
+    assert max(emulator.highest) <= LIMIT
+
+
+@pytest.fixture
+def listener(ros_client_node: Any) -> BridgeListener:
+    return BridgeListener(ros_client_node, 'pressure_bridge', ChamberPressures, 'pressure/measured', SENSOR)
+
+
+def params(valves: Valves, **changes: Any) -> dict[str, Any]:
+    common = {'robot': ROBOT.name, 'rate': 100.0} | changes
+    if isinstance(valves, ModbusEmulator):
+        return common | {
+            'modbus.host': '127.0.0.1',
+            'modbus.port': valves.port,
+            'modbus.register_map': 'festo_mpa_vppm',
+        }
+    return common | {'device': 'serial', 'serial.port': valves.port}
+
+
+def until(node: Any, valves: Valves, pressure: float, what: str) -> None:
+    """Wait until all valves have this set point."""
+    node.spin_until(lambda: valves.commanded()[:N] == pytest.approx([pressure] * N, abs=50.0), what)
+
+
+def stays_vented(node: Any, valves: Valves, duration: float = 0.5) -> bool:
+    deadline = time.monotonic() + duration
+    while time.monotonic() < deadline:
+        node.spin_for(0.02)
+        if any(valves.commanded()):
+            return False
+    return True
+
+
+def test_commands_out_and_measurements_in(
+    ros_process: Any, ros_client_node: Any, listener: BridgeListener, valves: Valves
+) -> None:
+    process = ros_process(BRIDGE, params(valves))
+    valves.set_actual([1000.0 * (k + 1) for k in range(N)])
+    listener.until_level(WARN, 'vented: no command yet')
+    ros_process(COMMANDER, {'pressure': 60e3})
+    until(ros_client_node, valves, 60e3, 'set point')
+    listener.until_messages(50)
+    message = listener.messages[-1]
+    assert list(message.names) == NAMES
+    assert list(message.pressure) == pytest.approx([1000.0 * (k + 1) for k in range(N)], abs=1.0)
+    assert abs(time_to_ns(message.header.stamp) - time.time_ns()) < 5e9
+    valves.set_actual([60e3] * N)
+    listener.until_level(OK, 'following commands')
+    assert listener.value('commands_refused') == '0'
+    assert process.stop(signal.SIGINT) == 0
+    until(ros_client_node, valves, 0.0, 'venting')
+    assert 'Traceback' not in process.stderr
+
+
+def kill_commander(_: BridgeListener, bridge: Any, commander: Any) -> None:
+    commander.stop(signal.SIGKILL)
+
+
+def kill_bridge(_: BridgeListener, bridge: Any, commander: Any) -> None:
+    bridge.stop(signal.SIGKILL)
+
+
+def end_bridge(_: BridgeListener, bridge: Any, commander: Any) -> None:
+    assert bridge.stop(signal.SIGTERM) == 0
+
+
+def deactivate(listener: BridgeListener, bridge: Any, commander: Any) -> None:
+    listener.change('deactivate')
+
+
+def emergency_stop(listener: BridgeListener, bridge: Any, commander: Any) -> None:
+    assert listener.node.call(Trigger, 'pressure/emergency_stop', Trigger.Request()).success
+    listener.until_level(ERROR, 'emergency stop')
+
+
+@pytest.mark.parametrize('end', [kill_commander, kill_bridge, end_bridge, deactivate, emergency_stop])
+def test_every_end_is_vented(
+    ros_process: Any, ros_client_node: Any, listener: BridgeListener, valves: Valves, end: Callable[..., None]
+) -> None:
+    bridge = ros_process(BRIDGE, params(valves))
+    commander = ros_process(COMMANDER, {'pressure': 100e3})
+    until(ros_client_node, valves, 100e3, 'set point')
+    end(listener, bridge, commander)
+    until(ros_client_node, valves, 0.0, 'venting')
+    assert stays_vented(ros_client_node, valves)
+
+
+def test_after_an_emergency_stop_it_must_be_activated_again(
+    ros_process: Any, ros_client_node: Any, listener: BridgeListener, modbus_valves: ModbusEmulator
+) -> None:
+    ros_process(BRIDGE, params(modbus_valves))
+    ros_process(COMMANDER, {'pressure': 100e3})
+    until(ros_client_node, modbus_valves, 100e3, 'set point')
+    emergency_stop(listener, None, None)
+    until(ros_client_node, modbus_valves, 0.0, 'venting')
+    assert stays_vented(ros_client_node, modbus_valves)
+    listener.change('deactivate', 'activate')
+    until(ros_client_node, modbus_valves, 100e3, 'set point')
+
+
+def test_unusable_commands_vent(
+    ros_process: Any, ros_client_node: Any, listener: BridgeListener, modbus_valves: ModbusEmulator
+) -> None:
+    ros_process(BRIDGE, params(modbus_valves))
+    publisher = ros_client_node.announce(ChamberPressures, 'pressure/command', COMMAND)
+
+    def send(count: int, names: list[str], pressure: list[float], age: float | None = None) -> None:
+        message = ChamberPressures(names=names, pressure=pressure)
+        if age is not None:
+            stamp_ns = time.time_ns() - round(age * 1e9)
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp_ns, 10**9)
+        for _ in range(count):
+            publisher.publish(message)
+            ros_client_node.spin_for(0.02)
+
+    for names, pressure, age, reason in [
+        (NAMES, [float('nan')] * N, None, 'not finite'),
+        (NAMES, [50e3] * (N - 1) + [float('inf')], None, 'not finite'),
+        (NAMES, [50e3] * (N - 1), None, f'{N - 1} pressures for {N} chambers'),
+        (NAMES[:-1], [50e3] * (N - 1), None, 'other chambers'),
+        ([*NAMES[:-1], 'wing'], [50e3] * N, None, 'other chambers'),
+        (NAMES, [50e3] * N, 3.0, 'not from the last 0.2 s'),
+        (NAMES, [50e3] * N, -3.0, 'not from the last 0.2 s'),
+    ]:
+        send(20, NAMES, [50e3] * N)
+        until(ros_client_node, modbus_valves, 50e3, 'set point')
+        send(3, names, pressure, age)
+        listener.until_level(WARN, reason)
+        until(ros_client_node, modbus_valves, 0.0, f'venting after: {reason}')
+
+
+def test_too_much_is_never_put_out(
+    ros_process: Any, ros_client_node: Any, listener: BridgeListener, valves: Valves
+) -> None:
+    ros_process(BRIDGE, params(valves))
+    ros_process(COMMANDER, {'pressure': 1e9})
+    until(ros_client_node, valves, LIMIT, 'the limit')
+    listener.until_value('commands_clamped', 10)
+    assert max(valves.highest) == pytest.approx(LIMIT)
+
+
+def test_nothing_is_inflated_before_activation(
+    ros_process: Any, ros_client_node: Any, listener: BridgeListener, modbus_valves: ModbusEmulator
+) -> None:
+    ros_process(BRIDGE, params(modbus_valves, autostart=False))
+    ros_process(COMMANDER, {'pressure': 100e3})
+    listener.change('configure')
+    listener.until_level(OK, 'vented: disarmed')
+    assert stays_vented(ros_client_node, modbus_valves, 1.0)
+    assert listener.messages == []
+    assert max(modbus_valves.highest) == 0.0
+    listener.change('activate')
+    until(ros_client_node, modbus_valves, 100e3, 'set point')
+
+
+def test_lost_device_is_told_and_filled_again_when_it_is_back(
+    ros_process: Any, ros_client_node: Any, listener: BridgeListener, modbus_valves: ModbusEmulator
+) -> None:
+    process = ros_process(BRIDGE, params(modbus_valves))
+    ros_process(COMMANDER, {'pressure': 100e3})
+    until(ros_client_node, modbus_valves, 100e3, 'set point')
+    modbus_valves.faults.restart = True
+    modbus_valves.commanded()
+    listener.until_value('reconnects', 0)
+    until(ros_client_node, modbus_valves, 100e3, 'set point')
+    modbus_valves.faults.silent = True
+    listener.until_level(ERROR, 'register')
+    until(ros_client_node, modbus_valves, 0.0, 'venting by the terminal itself')
+    modbus_valves.faults.clear()
+    listener.until_level(OK, 'following commands')
+    until(ros_client_node, modbus_valves, 100e3, 'set point')
+    assert process.stop(signal.SIGTERM) == 0
+    assert 'Traceback' not in process.stderr
+
+
+@pytest.mark.parametrize(
+    ('changes', 'line'),
+    [
+        ({'robot': 'no_arm'}, "no robot 'no_arm'; shipped are"),
+        ({'device': 'can'}, "device must be one of modbus, serial, got 'can'"),
+        ({'channels': [1, 2]}, f'channels must have {N} entries, one per chamber of pneumatic_arm, got 2'),
+        ({'modbus.register_map': 'none'}, "no register map 'none'; shipped are"),
+    ],
+)
+def test_bad_parameter_is_one_line_and_exit_code_1(
+    ros_process: Any, changes: dict[str, Any], line: str
+) -> None:
+    process = ros_process(BRIDGE, {'robot': ROBOT.name} | changes)
+    assert process.wait() == 1
+    (only,) = process.stderr.splitlines()
+    assert f'cannot start: {line}' in only

@@ -1,0 +1,63 @@
+"""Start and stop of a node process."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+from std_msgs.msg import String
+
+from soft_dynamics.ros.qos import DESCRIPTION
+
+EXAMPLE = 'ros.nodes_for_test.example'
+
+
+def wait_until_up(client: Any) -> None:
+    shown = client.collect(String, 'config', DESCRIPTION)
+    client.spin_until(lambda: shown, 'config of the example node')
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_node_without_a_word(ros_process: Any, ros_client_node: Any, number: int) -> None:
+    process = ros_process(EXAMPLE)
+    wait_until_up(ros_client_node)
+    assert process.stop(number) == 0
+    assert (process.stdout, process.stderr) == ('', '')
+
+
+def test_a_signal_while_the_node_is_being_made_ends_it(ros_process: Any, ros_client_node: Any) -> None:
+    process = ros_process('ros.nodes_for_test.awkward', env={'AWKWARD': 'slow to start'})
+    ros_client_node.spin_until(lambda: 'starting' in process.stdout, 'start')
+    assert process.stop(signal.SIGTERM) == 0
+    assert process.stderr == ''
+
+
+def test_repeated_signals_do_not_cut_the_way_down_short(ros_process: Any, ros_client_node: Any) -> None:
+    """A terminal and a launcher may both send SIGINT."""
+    process = ros_process('ros.nodes_for_test.awkward', env={'AWKWARD': 'slow to stop'})
+    ros_client_node.spin_until(lambda: 'running' in process.stdout, 'start')
+    process.process.send_signal(signal.SIGINT)
+    ros_client_node.spin_until(lambda: 'stopping' in process.stdout, 'way down')
+    assert process.stop(signal.SIGINT) == 0
+    assert process.stdout.split() == ['running', 'stopping', 'stopped']
+
+
+def test_a_bug_in_a_callback_shows_its_traceback_and_still_goes_down_safely(ros_process: Any) -> None:
+    process = ros_process('ros.nodes_for_test.awkward', env={'AWKWARD': 'buggy'})
+    assert process.wait() == 1
+    assert 'ZeroDivisionError' in process.stderr
+    assert process.stdout.split() == ['running', 'stopping', 'stopped']
+
+
+def test_a_callback_can_end_the_node_with_an_exit_code(ros_process: Any) -> None:
+    process = ros_process('ros.nodes_for_test.awkward', env={'AWKWARD': 'finishes'})
+    assert process.wait() == 3
+    assert process.stdout.split() == ['running', 'stopping', 'stopped']
+    assert process.stderr == ''
+
+
+def test_no_thread_is_left(ros_process: Any) -> None:
+    process = ros_process('ros.nodes_for_test.awkward', env={'AWKWARD': 'counts threads'})
+    assert process.wait() == 0
+    assert process.stdout.split()[-1] == 'MainThread'

@@ -1,0 +1,203 @@
+"""state_estimator as a process, fed with the poses of a robot whose state is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseStamped
+from rclpy.publisher import Publisher
+from rosgraph_msgs.msg import Clock
+from soft_robot_suite.msg import ChamberPressures, SoftState
+
+from soft_dynamics import quaternion
+from soft_dynamics.robot import Robot, load
+from soft_dynamics.ros.conversions import (
+    float64s,
+    pose_from_arrays,
+    time_from_ns,
+    time_from_seconds,
+    time_to_seconds,
+)
+from soft_dynamics.ros.qos import SENSOR, STATE
+from soft_estimation.configuration import frame_index
+from soft_estimation.poses import pose_from_rpy
+
+NODE = 'soft_estimation.nodes.state_estimator'
+START = 120.0  # [s] more than the compiler takes when nothing is cached
+FINGER = {
+    'format': 1,
+    'name': 'finger',
+    'gravity': [0.0, 0.0, -9.81],
+    'segments': [
+        {
+            'name': 'joint',
+            'type': 'arc',
+            'length': 0.2,
+            'mass': 0.4,
+            'radius': 0.03,
+            'material': {'stiffness': [6.0, 6.0], 'damping': [0.15, 0.15]},
+        }
+    ],
+    'actuation': {
+        'pressure_max': 1e5,
+        'chambers': [{'name': 'a', 'segment': 'joint', 'gain': [5e-5, 0.0]}],
+    },
+    'mount': {'position': [0.0, 0.0, 0.4], 'rpy': [0.0, 0.5, 0.0]},
+    'sensors': [
+        {'name': 'marker', 'kind': 'mocap', 'frame': 'tip', 'position': [0.02, 0.0, 0.0]},
+        {'name': 'ft', 'kind': 'ft', 'frame': 'base'},
+    ],
+}
+
+
+@pytest.fixture
+def finger(tmp_path: Path) -> Path:
+    path = tmp_path / 'finger.yaml'
+    path.write_text(yaml.safe_dump(FINGER))
+    return path
+
+
+class Rig:
+    """Publishes the marker of a finger that holds still at q under the pressure that keeps it there."""
+
+    def __init__(self, client: Any, path: Path) -> None:
+        self.client, self.robot = client, load(path)
+        self.q = self._equilibrium(self.robot, 4e4)
+        self.pressure = 4e4
+        self.states = client.collect(SoftState, 'state', STATE)
+        self.diagnostics = client.collect(DiagnosticArray, '/diagnostics')
+        self.poses: Publisher = client.create_publisher(PoseStamped, 'mocap/marker/pose', SENSOR)
+        self.pressures: Publisher = client.create_publisher(ChamberPressures, 'pressure/measured', SENSOR)
+
+    @staticmethod
+    def _equilibrium(robot: Robot, p: float) -> np.ndarray:
+        q, zero = np.zeros(2), np.zeros(2)
+        for _ in range(200):
+            q += 0.1 * (robot.actuation(q)[:, 0] * p - robot.inverse_dynamics(q, zero, zero))
+        return q
+
+    def publish(self, stamp: Any, offset: float = 0.0) -> None:
+        sensor = self.robot.description.sensors[0]
+        mount = pose_from_rpy(FINGER['mount']['position'], FINGER['mount']['rpy'])
+        X_MF = self.robot.forward_kinematics(self.q)[frame_index(self.robot, sensor)]
+        X_WS = mount @ X_MF @ pose_from_rpy(sensor.position, sensor.rpy)
+        message = PoseStamped(
+            pose=pose_from_arrays(quaternion.from_rotation(X_WS[:3, :3]), X_WS[:3, 3] + offset)
+        )
+        message.header.stamp = stamp
+        self.poses.publish(message)
+        pressures = ChamberPressures(names=['a'], pressure=float64s([self.pressure]))
+        pressures.header.stamp = stamp
+        self.pressures.publish(pressures)
+
+    def run(self, until: Callable[[], Any], what: str, offset: float = 0.0, timeout: float = START) -> None:
+        """Publish about a hundred times a second until the condition holds."""
+
+        def step() -> Any:
+            self.publish(time_from_ns(time.time_ns()), offset)
+            self.client.spin_for(0.01)
+            return until()
+
+        self.client.spin_until(step, what, timeout)
+
+    def values(self) -> dict[str, str]:
+        """The newest diagnostics of the node."""
+        for array in reversed(self.diagnostics):
+            for status in array.status:
+                if 'state_estimator' in status.name and status.values:
+                    return {'message': status.message} | {v.key: v.value for v in status.values}
+        return {}
+
+
+@pytest.fixture
+def rig(ros_client_node: Any, finger: Path) -> Rig:
+    return Rig(ros_client_node, finger)
+
+
+@pytest.mark.parametrize('method', ['model', 'differentiator'])
+def test_the_state_is_published_with_covariance_and_sources(
+    ros_process: Any, rig: Rig, finger: Path, method: str
+) -> None:
+    process = ros_process(NODE, {'robot': str(finger), 'method': method, 'rate': 50.0})
+    rig.run(lambda: len(rig.states) > 50, 'states')
+    state = rig.states[-1]
+    assert (state.model, list(state.names)) == ('finger', ['joint_u', 'joint_v'])
+    assert np.array(state.q) == pytest.approx(rig.q, abs=0.02)
+    assert np.array(state.qd) == pytest.approx([0.0, 0.0], abs=0.2)
+    assert len(state.covariance_diagonal) == 4
+    assert min(state.covariance_diagonal) > 0.0
+    assert 'mocap' in {source for s in rig.states for source in s.sources}
+    assert abs(time_to_seconds(state.header.stamp) - time.time()) < 5.0
+    stamps = [time_to_seconds(s.header.stamp) for s in rig.states]
+    assert all(np.diff(stamps) >= 0.0)
+    rig.run(lambda: float(rig.values().get('rate [Hz]', 0.0)) > 1.0, 'diagnostics')
+    if method == 'model':
+        rig.run(lambda: 'marker NIS/dof' in rig.values(), 'innovation statistics')
+    assert process.stop() == 0
+
+
+def test_outliers_are_gated_and_a_silent_rig_has_no_state(ros_process: Any, rig: Rig, finger: Path) -> None:
+    ros_process(
+        NODE, {'robot': str(finger), 'rate': 50.0, 'blackout_limit': 0.5, 'filter.recovery_time': 60.0}
+    )
+    rig.run(lambda: len(rig.states) > 20, 'states')
+    count = len(rig.states)
+    rig.run(lambda: len(rig.states) > count + 20, 'states', offset=0.5)
+    assert np.array(rig.states[-1].q) == pytest.approx(rig.q, abs=0.05)
+    rig.run(lambda: int(rig.values().get('marker rejected', 0)) > 0, 'rejections', offset=0.5)
+    rig.client.spin_for(1.5)  # nobody publishes
+    count = len(rig.states)
+    rig.client.spin_for(0.5)
+    assert len(rig.states) == count
+    rig.client.spin_until(lambda: 'no sample' in rig.values().get('message', ''), 'the verdict of silence')
+
+
+def test_simulated_time_is_obeyed(ros_process: Any, rig: Rig, finger: Path) -> None:
+    """Time runs from 1000 s on, and starts over."""
+    ros_process(NODE, {'robot': str(finger), 'use_sim_time': True, 'rate': 50.0})
+    clock = rig.client.announce(Clock, '/clock', SENSOR)
+    rig.client.spin_until(rig.poses.get_subscription_count, 'subscription', START)
+
+    def play(start: float) -> None:
+        t = start
+
+        def step() -> bool:
+            nonlocal t
+            t += 0.01
+            clock.publish(Clock(clock=time_from_seconds(t)))
+            rig.publish(time_from_seconds(t))
+            rig.client.spin_for(0.01)
+            return len(rig.states) > 20 and start < time_to_seconds(rig.states[-1].header.stamp) < t + 0.1
+
+        rig.client.spin_until(step, f'states after {start} s', START)
+
+    play(1000.0)
+    assert np.array(rig.states[-1].q) == pytest.approx(rig.q, abs=0.05)
+    rig.states.clear()
+    play(10.0)
+    assert time_to_seconds(rig.states[-1].header.stamp) < 900.0
+    assert np.array(rig.states[-1].q) == pytest.approx(rig.q, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ('params', 'reason'),
+    [
+        ({'method': 'guess'}, "method must be one of model, differentiator, got 'guess'"),
+        ({'rate': 0.0}, 'rate must be > 0'),
+        ({'filter.force_noise': -1.0}, 'force_noise must be > 0'),
+    ],
+)
+def test_a_bad_parameter_stops_the_node_with_one_line(
+    ros_process: Any, params: dict[str, Any], reason: str
+) -> None:
+    process = ros_process(NODE, params)
+    assert process.wait() == 1
+    (line,) = process.stderr.splitlines()
+    assert reason in line

@@ -1,0 +1,187 @@
+"""The control loop around any law: what it does with states, references and laws that go wrong."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from closed_loop import robot_of
+
+from soft_control.loop import Actuate, ControlLoop
+from soft_control.safety import Memory, Mode, State
+from soft_dynamics.errors import SingularInertia
+
+ROBOT = robot_of('honeycomb_arm')
+LIMITS = ROBOT.description.actuation
+DT = 0.01  # [s]
+
+
+class Sample(NamedTuple):
+    vector: np.ndarray
+
+
+class Reference:
+    """Stands still until told to move."""
+
+    expires = math.inf
+
+    def __init__(self) -> None:
+        self.value = np.zeros(8)
+
+    def sample(self, t: float) -> Sample:
+        return Sample(self.value)
+
+
+class ConstantForces:
+    """A law that wants the same forces always, and remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.tau, self.started, self.left = np.tile([0.8, 0.0], 4), np.zeros(8), np.zeros(8)
+
+    def rest(self, state: State) -> Any:
+        return Sample(state.q)
+
+    def start(self, t: float, state: State, reference: Any, tau: np.ndarray) -> None:
+        self.started = tau
+
+    def forces(self, t: float, dt: float, state: State, reference: Any) -> np.ndarray:
+        if not np.any(self.tau):
+            raise SingularInertia('theta1')
+        return self.tau
+
+    def applied(self, dt: float, tau: np.ndarray) -> None:
+        self.left = tau
+
+
+class Bench:
+    def __init__(self, **actuate: float) -> None:
+        self.law, self.reference, self.t = ConstantForces(), Reference(), 0.0
+        self.loop = ControlLoop(ROBOT, self.law, Actuate(**actuate))
+        self.state: np.ndarray | None = np.zeros(8)
+
+    def run(self, steps: int = 1) -> Memory:
+        for _ in range(steps):
+            self.t += DT
+            if self.state is not None:
+                self.loop.feed(State(self.t, self.state, np.zeros(8)))
+            memory = self.loop.step(self.t)
+        return memory
+
+
+@pytest.fixture
+def bench() -> Bench:
+    """Return a loop that follows, inflated."""
+    bench = Bench()
+    bench.run()
+    bench.loop.follow(bench.t, bench.reference)
+    memory = bench.run(50)
+    assert memory.mode is Mode.FOLLOWING
+    np.testing.assert_allclose(
+        ROBOT.actuation(ROBOT.rest) @ memory.pressure, bench.law.tau, rtol=1e-4, atol=1e-4
+    )
+    return bench
+
+
+def test_no_state_any_more_vents(bench: Bench) -> None:
+    bench.state = None
+    memory = bench.run(20)
+    assert (memory.mode, memory.reason) == (Mode.VENTING, 'no state for 0.1 s')
+    memory = bench.run(200)
+    assert memory.mode is Mode.IDLE
+    bench.state = np.zeros(8)
+    assert bench.run(20).mode is Mode.IDLE  # the reference is gone
+    bench.loop.follow(bench.t, bench.reference)
+    assert bench.run().mode is Mode.FOLLOWING
+
+
+def nan_state(bench: Bench) -> None:
+    bench.state = np.full(8, math.nan)
+
+
+def jump_of_state(bench: Bench) -> None:
+    bench.state = np.full(8, 2.0)
+
+
+def jump_of_reference(bench: Bench) -> None:
+    bench.reference.value = np.full(8, 2.0)
+
+
+def end_of_reference(bench: Bench) -> None:
+    bench.reference.expires = bench.t
+
+
+def forces_without_sense(bench: Bench) -> None:
+    bench.law.tau = np.full(8, math.nan)
+
+
+def failing_law(bench: Bench) -> None:
+    bench.law.tau = np.zeros(8)
+
+
+@pytest.mark.parametrize(
+    ('trouble', 'reason'),
+    [
+        (nan_state, 'state that is not finite'),
+        (jump_of_state, 'state that jumps'),
+        (jump_of_reference, 'reference that jumps'),
+        (end_of_reference, 'no reference for too long'),
+        (forces_without_sense, 'pressures that are not finite'),
+        (failing_law, "the law failed: coordinate 'theta1' moves no mass in this pose"),
+    ],
+)
+def test_trouble_vents(bench: Bench, trouble: Any, reason: str) -> None:
+    before = bench.loop.memory.pressure
+    trouble(bench)
+    memory = bench.run()
+    assert (memory.mode, memory.reason) == (Mode.VENTING, reason)
+    assert np.all(memory.pressure <= before)
+    assert np.all(before - memory.pressure <= 250e3 * DT * (1 + 1e-9))
+
+
+def test_an_emergency_stop_lasts_until_the_next_begin(bench: Bench) -> None:
+    bench.loop.stop()
+    assert bench.run(200).mode is Mode.STOPPED
+    with pytest.raises(ValueError, match='no reference is taken: emergency stop'):
+        bench.loop.present(bench.t)
+    bench.loop.follow(bench.t, bench.reference)
+    assert not np.any(bench.run(20).pressure)
+    bench.loop.begin(bench.t)
+    bench.run()
+    bench.loop.follow(bench.t, bench.reference)
+    assert bench.run(5).mode is Mode.FOLLOWING
+
+
+def test_no_reference_is_taken_without_a_state() -> None:
+    bench = Bench()
+    with pytest.raises(ValueError, match='no reference is taken: no state yet'):
+        bench.loop.present(0.0)
+
+
+def test_a_law_learns_what_acts_and_what_the_limits_left() -> None:
+    bench, held = Bench(), np.linspace(10e3, 90e3, 16)
+    A = ROBOT.actuation(ROBOT.rest)
+    bench.loop.begin(0.0, held)
+    bench.law.tau = np.tile([50.0, 0.0], 4)
+    bench.loop.feed(State(0.0, np.zeros(8), np.zeros(8)))
+    bench.loop.follow(0.0, bench.reference)
+    memory = bench.run()
+    np.testing.assert_allclose(bench.law.started, A @ held)
+    np.testing.assert_allclose(bench.law.left, A @ memory.pressure, atol=1e-9)
+    memory = bench.run(50)
+    np.testing.assert_allclose(bench.law.left, A @ memory.pressure, atol=1e-9)
+    assert memory.pressure.max() == pytest.approx(LIMITS.pressure_max)
+
+
+def test_a_speedup_makes_the_valves_follow_that_much_faster() -> None:
+    """With T dp/dt = c - p the pressures behind the valves behave as with T/k."""
+    bench = Bench(lag_speedup=4.0)
+    bench.run()
+    bench.loop.follow(bench.t, bench.reference)
+    p, last, wanted = np.zeros(16), 0.0, 0.0
+    for _ in range(8):
+        memory = bench.run()
+        p = memory.pressure + math.exp(-DT / LIMITS.valve_lag) * (p - memory.pressure)
+        last, wanted = float((ROBOT.actuation(ROBOT.rest) @ p)[0]), bench.law.tau[0]
+    assert last > 0.95 * wanted  # 80 ms are 1.6 T: the valves alone would be at 0.80

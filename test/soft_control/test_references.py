@@ -1,0 +1,130 @@
+"""References: through their way-points, smooth, continuous with what went before; nonsense refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from soft_control import rotation
+from soft_control.references import JointPath, JointSample, PosePath
+
+START = JointSample(np.array([0.1, -0.2]), np.array([0.3, 0.0]), np.array([0.0, 0.5]))
+TIMES = [0.5, 1.0, 2.0]
+POINTS = np.array([[0.2, 0.0], [0.5, -0.4], [0.3, 0.1]])
+RATES = np.array([[0.1, 0.2], [0.0, -0.3], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize('derivatives', [(), (RATES,), (RATES, 0.0 * RATES)])
+def test_way_points_are_met_and_derivatives_are_consistent(derivatives: tuple[np.ndarray, ...]) -> None:
+    path = JointPath(10.0, START, TIMES, POINTS, *derivatives)
+    for t, q in zip(TIMES[:-1], POINTS, strict=False):
+        np.testing.assert_allclose(path.sample(10.0 + t).q, q, atol=1e-12)
+    np.testing.assert_allclose(path.sample(10.0).q, START.q, atol=1e-12)
+    np.testing.assert_allclose(path.sample(10.0).qd, START.qd, atol=1e-12)
+    h = 1e-4
+    for t in (10.2, 10.73, 11.9):
+        before, now, after = (path.sample(t + k * h) for k in (-1, 0, 1))
+        np.testing.assert_allclose((after.q - before.q) / (2 * h), now.qd, atol=1e-5)
+        np.testing.assert_allclose((after.qd - before.qd) / (2 * h), now.qdd, atol=1e-4)
+
+
+def test_positions_alone_give_continuous_accelerations_from_start_to_rest() -> None:
+    path = JointPath(0.0, START, TIMES, POINTS)
+    np.testing.assert_allclose(path.sample(0.0).qdd, START.qdd, atol=1e-9)
+    for t in TIMES[:-1]:
+        np.testing.assert_allclose(path.sample(t - 1e-6).qdd, path.sample(t + 1e-6).qdd, atol=1e-3)
+    np.testing.assert_allclose(path.sample(2.0 - 1e-6).qd, 0.0, atol=1e-4)
+    end = path.sample(99.0)
+    np.testing.assert_allclose(end.q, POINTS[-1])
+    assert not np.any([end.qd, end.qdd])
+
+
+def test_given_rates_and_accelerations_are_kept() -> None:
+    accelerations = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    path = JointPath(0.0, START, TIMES, POINTS, RATES, accelerations)
+    np.testing.assert_allclose(path.sample(0.5).qd, RATES[0], atol=1e-9)
+    np.testing.assert_allclose(path.sample(1.0).qdd, accelerations[1], atol=1e-8)
+
+
+def test_a_first_way_point_where_the_robot_is_may_have_time_zero() -> None:
+    path = JointPath(0.0, START, [0.0, 1.0], [START.q, POINTS[0]])
+    np.testing.assert_allclose(path.sample(1.0).q, POINTS[0])
+
+
+@pytest.mark.parametrize(
+    ('times', 'points', 'message'),
+    [
+        ([0.0, 1.0], POINTS[:2], 'give it time'),
+        ([0.0], [START.q], 'give it time'),
+        ([1.0, 1.0], POINTS[:2], 'rising times'),
+        ([-1.0, 1.0], POINTS[:2], 'rising times'),
+        ([1.0, math.nan], POINTS[:2], 'rising times'),
+        ([1.0], [[0.0, math.nan]], 'finite'),
+        ([1.0], [[0.0]], 'shape'),
+        ([], [], 'shape'),
+    ],
+)
+def test_impossible_way_points_are_refused(
+    times: list[float], points: list[list[float]], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        JointPath(0.0, START, times, points)
+
+
+def test_motions_beyond_the_limits_are_refused() -> None:
+    path = JointPath(0.0, START, [0.1], [[2.0, 0.0]])
+    path.check(3.0, 50.0)
+    with pytest.raises(ValueError, match='a rate reaches'):
+        path.check(3.0, 10.0)
+    with pytest.raises(ValueError, match='a coordinate reaches'):
+        path.check(1.0, 50.0)
+
+
+def pose(turn: list[float], p: list[float]) -> np.ndarray:
+    X = np.eye(4)
+    X[:3, :3], X[:3, 3] = Rotation.from_rotvec(turn).as_matrix(), p
+    return X
+
+
+def test_rotations_agree_with_scipy() -> None:
+    random = np.random.default_rng(2)
+    axis = np.array([0.6, 0.0, 0.8])
+    for r in [*(random.normal(size=(20, 3))), np.zeros(3), 1e-12 * axis, 3.1415 * axis]:
+        R = Rotation.from_rotvec(r)
+        np.testing.assert_allclose(rotation.exp(r), R.as_matrix(), atol=1e-12)
+        np.testing.assert_allclose(rotation.log(R.as_matrix()), R.as_rotvec(), atol=1e-9)
+
+
+def test_a_pose_path_keeps_its_speeds_and_its_twist_is_its_derivative() -> None:
+    start, a, b = (
+        pose([0, 0, 0], [0, 0, 0.5]),
+        pose([0.5, 0.2, 0], [0.1, 0, 0.5]),
+        pose([1.5, 0, 0], [0.1, 0, 0.5]),
+    )
+    path = PosePath(1.0, start, [a, b], speed=0.2, angular_speed=2.0)
+    np.testing.assert_allclose(path.sample(1.5).X_WT, a, atol=1e-12)
+    np.testing.assert_allclose(path.sample(9.0).X_WT, b, atol=1e-12)
+    assert not np.any(path.sample(9.0).V_WT)
+    h = 1e-5
+    for t in (1.2, 1.6):
+        before, now, after = (path.sample(t + k * h) for k in (-1, 0, 1))
+        twist = rotation.pose_error(after.X_WT, before.X_WT) / (2 * h)
+        np.testing.assert_allclose(now.V_WT, twist, atol=1e-8)
+        assert np.linalg.norm(now.V_WT[3:]) <= 0.2 + 1e-12
+        assert np.linalg.norm(now.V_WT[:3]) <= 2.0 + 1e-12
+
+
+def test_a_stream_of_poses_is_spread_over_its_period_and_expires() -> None:
+    path = PosePath(0.0, pose([0, 0, 0], [0, 0, 0]), [pose([0, 0, 0], [1e-3, 0, 0])], 1.0, 1.0, 0.05, 0.4)
+    np.testing.assert_allclose(path.sample(0.025).X_WT[0, 3], 0.5e-3)
+    np.testing.assert_allclose(path.sample(0.025).V_WT, [0, 0, 0, 0.02, 0, 0])
+    assert path.expires == 0.4
+
+
+def test_a_pose_path_of_nothing_is_refused() -> None:
+    for poses in ([], [np.full((4, 4), math.nan)]):
+        with pytest.raises(ValueError, match='poses'):
+            PosePath(0.0, np.eye(4), poses, 1.0, 1.0)

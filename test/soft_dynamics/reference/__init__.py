@@ -1,0 +1,1 @@
+"""Independent derivations of the five models: positions and energies, differentiated by machine."""

@@ -1,0 +1,263 @@
+"""Claims about the recursions that need no second derivation: third parties, invariants, limits and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from compare import assert_close
+from reference import samples
+from states import State, random_states, shipped_states, special_states
+from twins import twin
+
+import soft_dynamics as sd
+from soft_dynamics.regressor import PARAMETERS, regressor
+
+ROBOTS = sd.robot_names()
+
+
+# ---- third parties --------------------------------------------------------------------------------------------------
+
+
+def pinocchio_model(robot):
+    """The honeycomb arm with free lengths and no springs, joint by joint."""
+    model = pin.Model()
+    model.gravity.linear = np.array(robot.description.gravity)
+    parent, here = 0, pin.SE3.Identity()
+
+    def point(mass):
+        return pin.Inertia(mass, np.zeros(3), np.zeros((3, 3)))
+
+    for s in robot.description.segments:
+        end = 0.5 * (1.0 - s.joint_mass_fraction) * s.mass
+        if parent:
+            model.appendBodyToJoint(parent, point(end), here)
+        joints = (pin.JointModelPZ(), pin.JointModelRY(), pin.JointModelRX(), pin.JointModelPZ())
+        for k, joint in enumerate(joints):
+            parent = model.addJoint(parent, joint, here, f'{s.name}_{k}')
+            if k == 2:
+                model.appendBodyToJoint(parent, point(s.joint_mass_fraction * s.mass), here)
+        model.appendBodyToJoint(parent, point(end), here)
+    return model
+
+
+@pytest.fixture(scope='module')
+def free_arm():
+    data = {'lengths': 'free', 'joint_mass_fraction': 0.5, 'link_stiffness': 0.0, 'link_damping': 0.0}
+    robot = sd.load('honeycomb_arm', {'segment_defaults': data})
+    return robot, pinocchio_model(robot)
+
+
+def test_universal_chain_agrees_with_pinocchio(free_arm):
+    robot, model = free_arm
+    data = model.createData()
+    for q, qd, qdd in zip(*shipped_states(robot, 200), strict=True):
+        rigid = robot.inverse_dynamics(q, qd, qdd, elastic=False, damping=False)
+        assert_close(rigid, pin.rnea(model, data, q, qd, qdd), 1e-10)
+        mass = pin.crba(model, data, q)
+        assert_close(robot.mass_matrix(q), np.triu(mass) + np.triu(mass, 1).T, 1e-10)
+        tau = rigid + robot.elastic(q) + robot.damping(q, qd)
+        assert_close(robot.forward_dynamics(q, qd, tau), qdd, 1e-9)
+
+
+def test_linearization_agrees_with_pinocchio(free_arm):
+    robot, model = free_arm
+    data = model.createData()
+    n = robot.nq
+    for q, qd, tau in zip(*shipped_states(robot, 20), strict=True):
+        A, B = robot.linearize(q, qd, tau + robot.elastic(q) + robot.damping(q, qd))
+        pin.computeABADerivatives(model, data, q, qd, tau)
+        K = np.diag(np.concatenate([[0.0, *s.material.stiffness, 0.0] for s in robot.description.segments]))
+        D = np.diag(np.concatenate([[0.0, *s.material.damping, 0.0] for s in robot.description.segments]))
+        assert_close(A[n:, :n], data.ddq_dq - data.Minv @ K, 1e-9)
+        assert_close(A[n:, n:], data.ddq_dv - data.Minv @ D, 1e-9)
+        assert_close(B[n:], data.Minv, 1e-9)
+
+
+def test_planar_links_agree_with_pinocchio():
+    robot = sd.load('bending_actuator', {'gravity': [0.0, -9.81, 0.0]})
+    model, parent = pin.Model(), 0
+    model.gravity.linear = np.array(robot.description.gravity)
+    for k, s in enumerate(robot.description.segments):
+        placement = pin.SE3(np.eye(3), np.array([0.0, s.length if k else 0.0, 0.0]))
+        parent = model.addJoint(parent, pin.JointModelRZ(), placement, s.name)
+        inertia = np.diag([0.0, 0.0, s.mass * s.length**2 / 12.0])
+        body = pin.Inertia(s.mass, np.array([0.0, s.length / 2.0, 0.0]), inertia)
+        model.appendBodyToJoint(parent, body, pin.SE3.Identity())
+    data = model.createData()
+    for q, qd, qdd in zip(*shipped_states(robot, 100), strict=True):
+        expected = pin.rnea(model, data, q, qd, qdd)
+        assert_close(robot.inverse_dynamics(q, qd, qdd, elastic=False, damping=False), expected, 1e-10)
+
+
+# ---- structure ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_batches_are_many_single_states(name):
+    robot = sd.load(name)
+    q, qd, tau = shipped_states(robot, 7)
+    for call in (robot.inverse_dynamics, robot.forward_dynamics):
+        assert_close(call(q, qd, tau), [call(*state) for state in zip(q, qd, tau, strict=True)], 1e-12)
+    assert_close(
+        robot.linearize(q, qd, tau)[0], [robot.linearize(*s)[0] for s in zip(q, qd, tau, strict=True)], 1e-12
+    )
+    for call in (robot.mass_matrix, robot.gravity, robot.elastic, robot.forward_kinematics, robot.actuation):
+        assert_close(call(q), [call(state) for state in q], 1e-12)
+    assert_close(robot.jacobian(q, 'tip'), [robot.jacobian(state, 'tip') for state in q], 1e-12)
+    assert_close(
+        robot.inverse_dynamics(q, qd[0], tau[0]), robot.inverse_dynamics(q, qd[[0] * 7], tau[[0] * 7]), 1e-14
+    )
+
+
+@pytest.mark.parametrize('name', samples.NAMES)
+def test_linearization_agrees_with_finite_differences(name):
+    """Against differences of order 8, whose own error is rounding: 1e-8 of the largest derivative."""
+    reference, robot = samples.build(name), twin(name)
+    rng = np.random.default_rng(2)
+    weights, step = (4 / 5, -1 / 5, 4 / 105, -1 / 280), 2e-3
+    scale = np.broadcast_to(reference.layout.get('scale', 1.0), robot.nq)
+    special = special_states(rng, robot.nq, **reference.layout)
+    chosen = [special['bends of 2.5 rad'], *random_states(rng, robot.nq, 3, **reference.layout)]
+    if not name.startswith('schultz'):  # the angles of discs have no acceleration at the straight pose
+        chosen += [special['straight'], special['1e-09 from straight']]
+    if name == 'wang full':
+        chosen = chosen[1:4]
+    if name.startswith(
+        'schultz'
+    ):  # well away from beta = 0, where the derivatives of the angles are unbounded
+        angles = rng.uniform(-0.6, 0.6, (3, robot.nq))
+        angles[:, 1::5] += 1.2
+        chosen = [State(q, *rng.uniform(-1, 1, (2, robot.nq))) for q in angles]
+    for q, qd, _ in chosen:
+        tau = robot.inverse_dynamics(q, qd, np.zeros(robot.nq))
+        A, B = robot.linearize(q, qd, tau)
+        columns = []
+        for k in range(2 * robot.nq):
+            d = np.zeros(2 * robot.nq)
+            d[k] = step * scale[k % robot.nq]
+            ahead = [
+                robot.forward_dynamics(q + i * d[: robot.nq], qd + i * d[robot.nq :], tau)
+                for i in (1, 2, 3, 4)
+            ]
+            back = [
+                robot.forward_dynamics(q - i * d[: robot.nq], qd - i * d[robot.nq :], tau)
+                for i in (1, 2, 3, 4)
+            ]
+            columns.append(sum(w * (a - b) for w, a, b in zip(weights, ahead, back, strict=True)) / d[k])
+        found = A[robot.nq :] * np.tile(scale, 2) / scale[:, None]
+        expected = np.array(columns).T * np.tile(scale, 2) / scale[:, None]
+        assert_close(found, expected, 1e-8)
+        assert_close(A[: robot.nq], np.hstack([np.zeros((robot.nq,) * 2), np.eye(robot.nq)]), 1e-15)
+        unit = np.array([robot.forward_dynamics(q, qd, tau + e) for e in np.eye(robot.nq)])
+        assert_close(B[robot.nq :], (unit - robot.forward_dynamics(q, qd, tau)).T, 1e-8)
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_mass_matrix_is_symmetric_and_positive_where_it_should_be(name):
+    robot = sd.load(name)
+    for q in shipped_states(robot)[0]:
+        M = robot.mass_matrix(q)
+        free = M[6:, 6:] if name == 'floating_actuator' else M
+        assert_close(M, M.T, 1e-14)
+        assert np.linalg.eigvalsh(free)[0] > 0.0
+
+
+def test_carried_actuator_has_no_inertia_of_its_base():
+    M = (robot := sd.load('floating_actuator')).mass_matrix(shipped_states(robot, 1)[0][0])
+    assert np.linalg.matrix_rank(M, tol=1e-12) == 3
+
+
+def test_full_universal_arm_with_the_papers_masses_has_rank_3n():
+    robot = sd.load('honeycomb_arm', {'segment_defaults': {'lengths': 'free'}})
+    for q in shipped_states(robot, 5)[0]:
+        assert np.linalg.matrix_rank(robot.mass_matrix(q), tol=1e-10) == 12
+    with pytest.raises(sd.SingularInertia, match='segment'):
+        robot.forward_dynamics(robot.rest, np.zeros(16), np.zeros(16))
+
+
+@pytest.mark.parametrize('name', [n for n in samples.NAMES if n in samples.ENERGETIC])
+def test_rate_of_the_mass_matrix_less_twice_coriolis_is_skew(name):
+    reference, robot = samples.build(name), twin(name)
+    rng = np.random.default_rng(4)
+    for q, qd, _ in random_states(rng, robot.nq, 5, **reference.layout):
+        step = 1e-5
+        rate = (robot.mass_matrix(q + step * qd) - robot.mass_matrix(q - step * qd)) / (2 * step)
+        power = qd @ (rate - 2.0 * robot.coriolis_matrix(q, qd)) @ qd
+        assert abs(power) <= 1e-7 * np.abs(qd @ robot.mass_matrix(q) @ qd)
+        assert_close(robot.coriolis_matrix(q, qd) @ qd, robot.coriolis(q, qd), 1e-11)
+
+
+def test_jensens_recipe_of_repeated_passes_gives_the_same_matrices():
+    """M, C qd and G from inverse dynamics alone.                                             [Jensen, sec. III-D]"""
+    robot = sd.load('pneumatic_arm')
+    zero = np.zeros(6)
+    for q, qd, qdd in zip(*shipped_states(robot, 5), strict=True):
+        rigid = {'elastic': False, 'damping': False}
+        G = robot.inverse_dynamics(q, zero, zero, **rigid)
+        Cqd = robot.inverse_dynamics(q, qd, zero, gravity=False, **rigid)
+        M = np.array([robot.inverse_dynamics(q, zero, e, gravity=False, **rigid) for e in np.eye(6)]).T
+        assert_close(robot.mass_matrix(q), M, 1e-12)
+        assert_close(robot.inverse_dynamics(q, qd, qdd, **rigid), M @ qdd + Cqd + G, 1e-12)
+
+
+def test_external_wrench_works_through_the_jacobian():
+    robot = sd.load('pneumatic_arm')
+    q, qd, qdd = (a[0] for a in shipped_states(robot, 1))
+    wrench = np.array([0.3, -0.2, 0.1, 4.0, -5.0, 6.0])
+    loaded = robot.inverse_dynamics(q, qd, qdd, external={'link2': wrench})
+    assert_close(loaded, robot.inverse_dynamics(q, qd, qdd) - robot.jacobian(q, 'link2').T @ wrench, 1e-12)
+    assert_close(robot.forward_dynamics(q, qd, loaded, external={'link2': wrench}), qdd, 1e-11)
+    free, held = robot.base_wrench(q, qd, qdd), robot.base_wrench(q, qd, qdd, external={'link2': wrench})
+    assert_close(free[3:] - held[3:], wrench[3:], 1e-12)
+
+
+def test_tip_load_is_a_force_at_rest():
+    robot = sd.load('honeycomb_arm')
+    q = shipped_states(robot, 1)[0][0]
+    weight = np.concatenate([np.zeros(3), 0.5 * np.array(robot.description.gravity)])
+    assert_close(
+        robot.with_tip_load(0.5).gravity(q), robot.gravity(q) - robot.jacobian(q, 'tip').T @ weight, 1e-12
+    )
+
+
+def test_link_lengths_are_parameters_of_the_reduced_arm():
+    robot = sd.load('honeycomb_arm')
+    d = np.array([[0.1, 0.09], [0.08, 0.1], [0.07, 0.08], [0.09, 0.06]])
+    reference = samples.Wang(samples.WangParameters(), 'reduced', d=d)
+    other = robot.with_link_lengths(d)
+    for q, qd, qdd in zip(*shipped_states(robot, 5), strict=True):
+        assert_close(other.inverse_dynamics(q, qd, qdd), reference.inverse_dynamics(q, qd, qdd), 1e-11)
+        assert_close(other.forward_dynamics(q, qd, reference.inverse_dynamics(q, qd, qdd)), qdd, 1e-9)
+    with pytest.raises(ValueError, match=r'lengths: expected shape \(4, 2\)'):
+        robot.with_link_lengths(d[:3])
+
+
+def test_axis_order_of_the_lists_is_switchable():
+    swapped = sd.load('honeycomb_arm', {'segment_defaults': {'axis_order': 'xy'}})
+    reference = samples.Wang(samples.WangParameters(order='swapped'), 'reduced')
+    q, qd, qdd = (a[0] for a in shipped_states(swapped, 1))
+    assert_close(swapped.inverse_dynamics(q, qd, qdd), reference.inverse_dynamics(q, qd, qdd), 1e-11)
+    assert_close(swapped.actuation(q), reference.chamber_actuation(q), 1e-12)
+
+
+def test_godages_literal_reading_is_selectable():
+    reading = {'com_distance': 0.034, 'inertia': 0.0138 * 0.034**2 / 75.0}
+    literal = sd.load('bending_actuator', {'segment_defaults': reading})
+    reference = samples.Godage(samples.GodageParameters.literal())
+    q = shipped_states(literal, 1)[0][0]
+    assert_close(literal.mass_matrix(q), reference.mass_matrix(q), 1e-10)
+
+
+def test_regressor_is_linear_in_the_parameters():
+    robot = sd.load('floating_actuator')
+    s = robot.description.segments[0]
+    k, d = s.material.stiffness, s.material.damping
+    beta = np.array([s.mass, d[0], d[2], k[0], k[2], s.material.cubic_stiffness[2]])
+    assert len(PARAMETERS) == beta.size
+    for q, qd, qdd in zip(*shipped_states(robot, 5), strict=True):
+        Psi = regressor(robot, q, qd, qdd)
+        assert Psi.shape == (9, 6)
+        assert_close(Psi @ beta, robot.inverse_dynamics(q, qd, qdd), 1e-12)
+    with pytest.raises(ValueError, match='single extensible arc'):
+        regressor(sd.load('pneumatic_arm'), *(np.zeros(6),) * 3)

@@ -1,0 +1,83 @@
+"""Fiber shapes against closed curves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from soft_estimation.fiber import curve_from_curvature, hinge_angles, link_errors, spline
+
+S = 0.0008 * np.arange(212)
+
+
+def circle(radius: float) -> np.ndarray:
+    """Points along y that bend towards -x, in the plane."""
+    phi = S / radius
+    return radius * np.stack([np.cos(phi) - 1.0, np.sin(phi), 0.0 * phi], 1)
+
+
+def test_constant_curvature_and_twist_give_a_helix() -> None:
+    k, twist, s = 8.0, 5.0, np.linspace(0.0, 0.3, 31)
+    points, frames = curve_from_curvature(s, np.tile([k, 0.0, twist], (31, 1)))
+    whole = math.hypot(k, twist)
+    axis = np.array([k, 0.0, twist]) / whole
+    along = s * twist / whole  # a helix advances along the axis of its turning
+    radius = k / whole**2
+    assert points @ axis == pytest.approx(along, abs=1e-12)
+    across = points - np.outer(points @ axis, axis)
+    centre = radius * np.cross(axis, [0.0, 0.0, 1.0]) * whole / k
+    assert np.linalg.norm(across - centre, axis=1) == pytest.approx(radius, abs=1e-12)
+    assert frames[-1].T @ frames[-1] == pytest.approx(np.eye(3), abs=1e-12)
+    assert frames[-1] @ axis == pytest.approx(axis, abs=1e-12)
+
+
+def test_a_varying_curvature_converges_with_the_square_of_the_spacing() -> None:
+    def tip(count: int) -> np.ndarray:
+        s = np.linspace(0.0, 0.2, count)
+        return curve_from_curvature(s, np.stack([20.0 * s, 3.0 + 0.0 * s, 40.0 * s**2], 1))[0][-1]
+
+    coarse, fine, reference = tip(11), tip(21), tip(641)
+    assert np.linalg.norm(coarse - reference) > 3.5 * np.linalg.norm(fine - reference)
+
+
+def test_spline_bridges_lost_points() -> None:
+    points = circle(0.1)
+    broken = points.copy()
+    broken[50:60] = math.nan
+    assert np.max(np.abs(spline(S, broken)(S) - points)) < 1e-6
+
+
+def test_hinge_angles_of_a_circle() -> None:
+    """Chords of a circle meet at the angle their arc spans; the first is at half of it to the base."""
+    span = 0.0338 / 0.1
+    fit = hinge_angles(S, circle(0.1), np.full(5, 0.0337))
+    assert fit.q[1:] == pytest.approx(np.full(4, 0.0337 / 0.1), rel=1e-6)
+    assert fit.q[0] == pytest.approx(0.5 * 0.0337 / 0.1, rel=1e-6)
+    assert fit.position_error == pytest.approx(0.0337 * span**2 / 24.0, rel=0.02)
+
+
+def test_a_fiber_that_leaves_the_plane_is_seen() -> None:
+    points = circle(0.2)
+    points[:, 2] = 0.3 * S
+    assert hinge_angles(S, points, np.full(5, 0.0337)).position_error > 0.009
+
+
+def test_more_links_follow_the_fiber_better() -> None:
+    phi = 10.0 * S**2 / 0.17 + 4.0 * S
+    points, _ = curve_from_curvature(S, np.stack([np.gradient(phi, S), 0.0 * S, 0.0 * S], 1))
+    errors = [link_errors(S, points, links).max() for links in (2, 3, 4, 5)]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 1e-3
+
+
+def test_misuse_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'points: expected shape \(212, 3\)'):
+        spline(S, np.zeros((3, 212)))
+    with pytest.raises(ValueError, match='rising'):
+        curve_from_curvature([0.0, 0.0], np.zeros((2, 3)))
+    with pytest.raises(ValueError, match='at least 2'):
+        spline(S, np.full((212, 3), math.nan))
+    with pytest.raises(ValueError, match=r'fiber of 0\.2 m'):
+        hinge_angles(S, circle(0.1), [0.1, 0.1])

@@ -1,0 +1,176 @@
+"""Each inverse against the closed forward kinematics of its model, written here from the papers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import expm
+from scipy.spatial.transform import Rotation
+
+from soft_estimation import segments
+from soft_estimation.poses import as_pose, pose
+
+E_Z = np.array([0.0, 0.0, 1.0])
+
+
+def transform(R: np.ndarray, p: np.ndarray) -> np.ndarray:
+    X = np.eye(4)
+    X[:3, :3], X[:3, 3] = R, p
+    return X
+
+
+def arc(u: float, v: float, h: float) -> np.ndarray:
+    """exp of the constant twist of an arc."""
+    twist = np.zeros((4, 4))
+    twist[:3, :3] = [[0.0, 0.0, v], [0.0, 0.0, -u], [-v, u, 0.0]]
+    twist[2, 3] = h
+    return np.asarray(expm(twist))
+
+
+def universal(d1: float, theta1: float, theta2: float, d2: float) -> np.ndarray:
+    R = Rotation.from_euler('YX', [theta1, theta2]).as_matrix()
+    return transform(R, d1 * E_Z + d2 * R @ E_Z)
+
+
+def disc(angles: np.ndarray, length: float) -> np.ndarray:
+    alpha, beta, gamma, psi, phi = angles
+    P = Rotation.from_euler('ZXZ', [alpha, beta, -alpha])
+    R = P * Rotation.from_euler('ZXY', [gamma, psi, phi])
+    return transform(R.as_matrix(), length * P.apply(E_Z))
+
+
+SIGNED = st.one_of(
+    st.just(0.0), st.floats(-3.0, 3.0), st.floats(-1e-3, 1e-3), st.sampled_from([1e-9, -1e-12, 0.5, -0.5])
+)
+
+
+@given(SIGNED, SIGNED, st.floats(0.05, 0.5))
+def test_arc_comes_back_from_its_tip_pose_and_from_its_tip_position(u: float, v: float, h: float) -> None:
+    X = arc(u, v, h)
+    for fit in (segments.arc_from_pose(X), segments.arc_from_position(X[:3, 3])):
+        assert fit.q == pytest.approx([u, v, h], abs=1e-9)
+        assert fit.position_error < 1e-12
+    if math.hypot(u, v) < math.pi - 1e-6:
+        fit = segments.bend_from_rotation(X[:3, :3])
+        assert fit.q == pytest.approx([u, v], abs=1e-9)
+        assert fit.rotation_error < 1e-7
+
+
+@given(SIGNED, SIGNED, st.floats(-0.05, 0.05), st.floats(0.02, 0.1))
+def test_differences_come_back(u: float, v: float, dl: float, lever: float) -> None:
+    X, expected = arc(u, v, 0.13 + dl), [lever * v, -lever * u, dl]
+    for fit in (
+        segments.differences_from_pose(X, 0.13, lever),
+        segments.differences_from_position(X[:3, 3], 0.13, lever),
+    ):
+        assert fit.q == pytest.approx(expected, abs=1e-9)
+    stiff = arc(u, v, 0.13)
+    assert segments.differences_from_position(stiff[:3, 3], 0.13, lever, False).q == pytest.approx(
+        expected[:2], abs=1e-9
+    )
+
+
+@given(SIGNED, SIGNED, st.floats(0.02, 0.2), st.floats(0.02, 0.2))
+def test_universal_joint_comes_back_in_every_quadrant(t1: float, t2: float, d1: float, d2: float) -> None:
+    X = universal(d1, t1, t2, d2)
+    if np.linalg.norm(X[:3, 2] + E_Z) < 1e-2:
+        return
+    fit = segments.universal_from_pose(X, d1 + d2)
+    assert fit.q[1:3] == pytest.approx([t1, t2], abs=1e-9)
+    assert fit.position_error < 1e-8
+    if np.linalg.norm(X[:3, 2] - E_Z) > 1e-3:
+        assert fit.q == pytest.approx([d1, t1, t2, d2], abs=1e-9)
+    assert fit.q[0] + fit.q[3] == pytest.approx(d1 + d2, abs=1e-8)
+    equal = universal(d1, t1, t2, d1)
+    assert segments.universal_from_pose(equal, 2 * d1).q == pytest.approx([d1, t1, t2, d1], abs=1e-9)
+    fixed = segments.universal_from_pose(equal, 2 * d1, free=False)
+    assert fixed.q == pytest.approx([t1, t2], abs=1e-9)
+    assert fixed.position_error < 1e-9
+
+
+def test_universal_joint_is_continuous_through_straight() -> None:
+    swing = [
+        segments.universal_from_pose(universal(0.06, t, -0.7 * t, 0.06), 0.12).q
+        for t in np.linspace(-0.2, 0.2, 401)
+    ]
+    assert np.max(np.abs(np.diff(swing, axis=0))) < 1.1e-3
+    assert swing[200] == pytest.approx([0.06, 0.0, 0.0, 0.06], abs=1e-12)
+
+
+@given(SIGNED, st.floats(-3.0, 3.0))
+def test_hinge_comes_back_with_its_whole_turns(theta: float, offset: float) -> None:
+    R = Rotation.from_euler('z', theta + offset).as_matrix()
+    fit = segments.hinge_from_pose(transform(R, R @ [0.0, 0.034, 0.0]), 0.034, offset, near=theta + 3.0)
+    assert fit.q == pytest.approx([theta], abs=1e-9)
+    assert fit.position_error < 1e-12
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.floats(-1.4, 1.4), min_size=5, max_size=5),
+    st.lists(st.floats(-0.1, 0.1), min_size=5, max_size=5),
+)
+def test_disc_comes_back_near_the_last_angles(angles: list[float], step: list[float]) -> None:
+    X = disc(np.array(angles), 0.4)
+    fit = segments.disc_from_pose(X, 0.4, near=np.add(angles, step))
+    assert disc(fit.q, 0.4) == pytest.approx(X, abs=1e-7)
+    if abs(angles[1]) > 0.15:
+        assert fit.q == pytest.approx(angles, abs=1e-9)
+    assert fit.position_error < 1e-12
+
+
+def test_a_pose_the_model_cannot_explain_is_visible() -> None:
+    twisted = arc(0.4, -0.3, 0.2)
+    twisted[:3, :3] = twisted[:3, :3] @ Rotation.from_euler('z', 0.2).as_matrix()
+    fit = segments.arc_from_pose(twisted)
+    assert fit.q == pytest.approx([0.4, -0.3, 0.2], abs=1e-12)
+    assert fit.rotation_error == pytest.approx(0.2, abs=1e-12)
+    longer = segments.universal_from_pose(universal(0.05, 0.3, 0.2, 0.07), 0.10, free=False)
+    assert longer.position_error > 0.015
+    assert segments.disc_from_pose(disc(np.full(5, 0.3), 1.1), 1.0).position_error == pytest.approx(0.1)
+
+
+def test_beyond_half_a_turn_the_position_tells_which_way() -> None:
+    for phi in (3.2, 4.0, 6.0):
+        assert segments.arc_from_pose(arc(-phi, 0.0, 0.3)).q == pytest.approx([-phi, 0.0, 0.3], abs=1e-9)
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=64), min_size=4, max_size=4))
+def test_a_quaternion_is_either_refused_or_right_up_to_its_sign(numbers: list[float]) -> None:
+    try:
+        X = pose(numbers, [0.0, 0.0, 0.1])
+    except ValueError:
+        return
+    assert abs(math.hypot(*numbers) - 1.0) < 1.1e-3
+    assert pose([-x for x in numbers], [0.0, 0.0, 0.1]) == pytest.approx(X, abs=0.0)
+    assert np.all(np.isfinite(as_pose('X', X)))
+
+
+@pytest.mark.parametrize(
+    ('X', 'reason'),
+    [
+        (np.full((4, 4), math.nan), 'finite'),
+        (2.0 * np.eye(4), 'rotation'),
+        (np.diag([1.0, 1.0, -1.0, 1.0]), 'rotation'),
+        (np.eye(3), r'shape \(4, 4\)'),
+    ],
+)
+def test_what_is_no_pose_is_refused(X: np.ndarray, reason: str) -> None:
+    for inverse in (
+        segments.arc_from_pose,
+        lambda X: segments.universal_from_pose(X, 0.1),
+        lambda X: segments.hinge_from_pose(X, 0.1),
+        lambda X: segments.disc_from_pose(X, 0.1),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            inverse(X)
+
+
+def test_what_no_arc_reaches_is_refused() -> None:
+    for p in ([0.0, 0.0, 0.0], [0.0, 0.0, -0.1]):
+        with pytest.raises(ValueError, match='p_BT'):
+            segments.arc_from_position(p)

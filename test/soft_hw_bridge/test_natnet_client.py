@@ -1,0 +1,228 @@
+"""The client finds, keeps and finds again a Motive on the network."""
+
+import socket
+import time
+from dataclasses import replace
+
+import pytest
+
+from soft_hw_bridge.emulators.loop import Loop
+from soft_hw_bridge.emulators.natnet import MotiveSettings, NatNetEmulator
+from soft_hw_bridge.emulators.pose import Pose
+from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.natnet.client import NatNetClient, NatNetConfig
+
+RATE_HZ = 200.0
+POSES = {
+    'base': Pose((0.1, 0.2, 0.3), (0.0, 0.0, 0.0, 1.0)),
+    'tip': Pose((-1.0, 0.5, 2.0), (0.5, -0.5, 0.5, 0.5)),
+}
+VERSIONS = [(3, 0), (3, 1), (4, 0), (4, 1), (4, 2)]
+
+
+class Link:
+    """A Motive at work and a client of it."""
+
+    def __init__(self, **settings):
+        self.emulator = NatNetEmulator(list(POSES), MotiveSettings(**settings))
+        self.faults = self.emulator.faults
+        self.client = NatNetClient(NatNetConfig('127.0.0.1', '127.0.0.1', self.emulator.command_port))
+        self.loop = Loop(lambda _: self.emulator.send(POSES), self.emulator.serve, RATE_HZ)
+
+    def __enter__(self):
+        self.loop.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self.loop.__exit__(*error)
+        self.client.close()
+        self.emulator.close()
+
+    def run(self, seconds):
+        """Poll for some time and return the samples of it."""
+        samples, end = [], time.monotonic() + seconds
+        while time.monotonic() < end:
+            samples += self.client.poll(0.01)
+        return samples
+
+    def until(self, condition, seconds=5.0):
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, f'not within {seconds} s; {self.client.problem}'
+            self.client.poll(0.01)
+
+    def until_streaming(self):
+        received = self.client.health.received
+        self.until(lambda: self.client.health.received > received + 10 and self.client.names)
+
+
+@pytest.mark.parametrize('is_multicast', [False, True])
+@pytest.mark.parametrize('version', VERSIONS)
+def test_poses_arrive_with_names(version, is_multicast):
+    with Link(version=version, is_multicast=is_multicast, up_axis='z') as link:
+        link.until_streaming()
+        frame = link.run(0.1)[-1].frame
+        poses = {link.client.names[body.id]: (body.p_WB, body.quat_WB) for body in frame.bodies}
+    assert poses.keys() == POSES.keys()
+    for name, (p_WB, quat_WB) in poses.items():
+        assert (p_WB, quat_WB) == (pytest.approx(POSES[name].p_WB), pytest.approx(POSES[name].quat_WB))
+    assert link.client.version == (version if is_multicast else min(version, (4, 1)))
+    assert link.client.problem == link.client.warning == ''
+    assert link.client.health.malformed == 0
+
+
+def test_y_up_stream_is_turned_back():
+    with Link(up_axis='y') as link:
+        link.until_streaming()
+        body = link.run(0.1)[-1].frame.bodies[1]
+    assert body.p_WB == pytest.approx((-1.0, 2.0, -0.5))
+    turned = body.y_up_to_z_up()
+    assert (turned.p_WB, turned.quat_WB) == (
+        pytest.approx(POSES['tip'].p_WB),
+        pytest.approx(POSES['tip'].quat_WB),
+    )
+
+
+def test_unicast_to_the_data_port_is_heard_too():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(('127.0.0.1', 0))
+        free_port = probe.getsockname()[1]
+    with Link(unicast_port=free_port) as link:
+        link.emulator.data_port = free_port  # what the server tells, as Motive tells 1511
+        link.until_streaming()
+
+
+def test_stamp_is_the_exposure_whatever_the_clock_of_motive():
+    with Link(clock_offset_s=9 * 3600.0, clock_drift_ppm=100.0, processing_s=0.02) as link:
+        link.until_streaming()
+        link.run(1.0)
+        ages = sorted((sample.receive_ns - sample.stamp_ns) * 1e-9 for sample in link.run(1.0))
+    assert 0.019 < ages[len(ages) // 2] < 0.025
+    assert ages[0] > 0.019
+    assert link.client.clock.rtt_s < 0.02
+
+
+def test_packet_of_another_sender_is_dropped_and_counted():
+    with Link() as link, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        link.until_streaming()
+        stranger.bind(('127.0.0.2', 0))
+        mine = link.client._socket.getsockname()
+        for _ in range(5):
+            stranger.sendto(b'\x07\x00\x00\x00', mine)
+        link.until(lambda: link.client.health.foreign == 5)
+        assert link.client.health.malformed == 0
+
+
+def test_restarted_motive_is_found_again():
+    with Link() as link:
+        link.until_streaming()
+        link.run(0.5)
+        link.faults.restart = True
+        link.until(lambda: link.client.health.reconnects == 1)
+        link.until_streaming()
+        ages = [(sample.receive_ns - sample.stamp_ns) * 1e-9 for sample in link.run(0.5)]
+    assert max(ages) < 0.5
+    assert link.client.clock.relocks >= 1
+
+
+def test_killed_stream_is_a_problem_until_it_returns():
+    with Link() as link:
+        link.until_streaming()
+        link.faults.silent = True
+        link.until(lambda: 'no answer' in link.client.problem)
+        link.faults.silent = False
+        link.until_streaming()
+        assert link.client.problem == ''
+        assert link.client.health.reconnects == 1
+
+
+def test_frozen_stream_gives_no_samples_and_is_a_problem():
+    with Link() as link:
+        link.until_streaming()
+        link.faults.frozen = True
+        link.run(0.2)
+        assert link.run(0.2) == []
+        link.until(lambda: 'no new frames' in link.client.problem)
+        link.faults.frozen = False
+        link.until_streaming()
+
+
+@pytest.mark.parametrize('fault', ['drop', 'duplicate', 'reorder', 'corrupt'])
+def test_bad_network_is_counted_and_no_frame_comes_twice_or_late(fault):
+    counter = {'drop': 'lost', 'reorder': 'out_of_order', 'corrupt': 'malformed'}.get(fault, fault)
+    with Link() as link:
+        link.until_streaming()
+        setattr(link.faults, fault, 0.3)
+        numbers = [sample.frame.number for sample in link.run(1.0)]
+        link.faults.clear()
+        link.until_streaming()
+    assert getattr(link.client.health, counter) > 5
+    assert len(numbers) > 50
+    if fault != 'corrupt':  # a frame has no checksum of its own
+        assert numbers == sorted(set(numbers))
+
+
+def test_clock_jump_is_followed():
+    with Link() as link:
+        link.until_streaming()
+        link.run(0.5)
+        link.faults.clock_jump_s = -1800.0
+        samples = link.run(1.0)
+        assert max(sample.receive_ns - sample.stamp_ns for sample in samples) < 1e9
+        assert link.client.clock.relocks >= 1
+        ages = sorted(sample.receive_ns - sample.stamp_ns for sample in link.run(0.5))
+        assert 3e6 < ages[len(ages) // 2] < 10e6
+
+
+def test_lost_body_is_told():
+    with Link() as link:
+        link.until_streaming()
+        link.faults.untracked = frozenset({'tip'})
+        link.run(0.1)
+        assert [body.is_tracked for body in link.run(0.1)[-1].frame.bodies] == [True, False]
+
+
+def test_changed_model_list_is_fetched():
+    with Link() as link:
+        link.until_streaming()
+        link.emulator.rename(['base', 'head'])
+        link.until(lambda: link.client.names == {1: 'base', 2: 'head'})
+
+
+def test_changed_version_is_followed():
+    with Link(version=(4, 1), is_multicast=True) as link:
+        link.until_streaming()
+        link.emulator.settings = replace(link.emulator.settings, version=(3, 1))
+        link.until(lambda: link.client.version == (3, 1))
+        link.until_streaming()
+
+
+def test_version_newer_than_known_is_a_warning():
+    with Link(version=(4, 4), is_multicast=True) as link:
+        link.until_streaming()
+        assert 'NatNet 4.4 is newer than 4.2' in link.client.warning
+
+
+def test_absent_motive_is_a_problem_in_one_line():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
+        nobody.bind(('127.0.0.1', 0))
+        port = nobody.getsockname()[1]
+        client = NatNetClient(NatNetConfig('127.0.0.1', '127.0.0.1', port))
+        assert client.poll(0.05) == []
+        assert client.problem == f'no answer from 127.0.0.1:{port} to 127.0.0.1'
+        client.close()
+
+
+def test_unknown_host_and_foreign_interface_are_refused():
+    with pytest.raises(DeviceError, match=r"server 'no.such.host.invalid' is no known host"):
+        NatNetClient(NatNetConfig('no.such.host.invalid'))
+    with pytest.raises(DeviceError, match=r'cannot listen on 192\.0\.2\.1'):
+        NatNetClient(NatNetConfig('127.0.0.1', '192.0.2.1'))
+
+
+@pytest.mark.parametrize(
+    ('field', 'value'), [('command_port', 0), ('command_port', 70000), ('stale_after', 0.0)]
+)
+def test_nonsense_settings_are_refused(field, value):
+    with pytest.raises(ValueError, match=field):
+        NatNetConfig(**{field: value})

@@ -1,0 +1,210 @@
+"""Modbus valves: our side against emulated terminals, pymodbus on the other side of each."""
+
+import asyncio
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+from pymodbus.client import ModbusTcpClient
+from pymodbus.server import ModbusTcpServer
+from pymodbus.simulator import DataType, SimData, SimDevice
+
+from soft_dynamics.errors import RobotFileError
+from soft_hw_bridge.emulators import modbus as emulators
+from soft_hw_bridge.emulators.modbus import ModbusEmulator
+from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
+from soft_hw_bridge.pressure.register_map import Block, RegisterMap, load_register_map
+from soft_hw_bridge.pressure.safety import PressureLimits
+
+LIMITS = PressureLimits(maximum=150e3)
+CHANNELS = [0, 1, 2, 5]
+TERMINALS = {
+    'generic': emulators.GenericTerminal,
+    'festo_mpa_vppm': emulators.MpaTerminal,
+    'festo_vtem': emulators.VtemTerminal,
+    'festo_cpx_ap': emulators.CpxApTerminal,
+}
+
+
+@pytest.fixture
+def terminal():
+    emulator = ModbusEmulator(emulators.MpaTerminal())
+    yield emulator
+    emulator.close()
+
+
+def connect(emulator, name='festo_mpa_vppm', channels=CHANNELS, **config):
+    device = ModbusPressure(
+        ModbusConfig('127.0.0.1', emulator.port, **config), load_register_map(name), channels, LIMITS
+    )
+    device.open()
+    return device
+
+
+@pytest.mark.parametrize('name', TERMINALS)
+def test_every_shipped_map_reaches_the_right_valves(name):
+    emulator = ModbusEmulator(TERMINALS[name]())
+    try:
+        device = connect(emulator, name)
+        emulator.set_actual([1000.0 * valve for valve in range(16)])
+        (reading,) = device.exchange(np.array([1e3, 2e3, 3e3, 150e3]))
+        np.testing.assert_array_equal(reading.pressure, [0.0, 1e3, 2e3, 5e3])
+        assert emulator.commanded()[:6] == [1e3, 2e3, 3e3, 0.0, 0.0, 150e3]
+        assert emulator.terminal.timeout_s == 0.2
+        device.close()
+        assert not any(emulator.commanded())
+    finally:
+        emulator.close()
+
+
+def test_killed_client_leaves_the_valves_shut(terminal):
+    """The device's own time-out, set by us, does it: we do nothing any more."""
+    device = connect(terminal, device_timeout=0.1)
+    device.exchange(np.full(4, 100e3))
+    assert any(terminal.commanded())
+    deadline = time.monotonic() + 5.0
+    while any(terminal.commanded()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    device.close()
+
+
+def test_limits_hold_on_the_wire_too(terminal):
+    device = connect(terminal)
+    device.exchange(np.array([1e9, -1e9, np.nan, np.inf]))
+    assert terminal.commanded()[:6] == [150e3, 0.0, 0.0, 0.0, 0.0, 0.0]
+    device.close()
+
+
+def test_vtem_is_switched_on_and_off():
+    emulator = ModbusEmulator(emulators.VtemTerminal())
+    try:
+        device = connect(emulator, 'festo_vtem')
+        assert [emulator.terminal.state(slot) for slot in range(8)] == [2] * 8
+        device.exchange(np.full(4, 1e3))
+        assert [emulator.terminal.state(slot) for slot in range(8)] == [2] * 8
+        device.close()
+        assert [emulator.terminal.state(slot) for slot in range(8)] == [1] * 8
+    finally:
+        emulator.close()
+
+
+def test_restart_of_the_terminal_is_a_device_error_and_a_new_start(terminal):
+    device = connect(terminal)
+    device.exchange(np.full(4, 1e3))
+    terminal.faults.restart = True
+    terminal.commanded()
+    with pytest.raises(DeviceError, match='register'):
+        device.exchange(np.full(4, 1e3))
+    device.close()
+    device.open()
+    device.exchange(np.full(4, 2e3))
+    assert terminal.commanded()[0] == 2e3
+    device.close()
+
+
+def test_silent_terminal_is_a_device_error(terminal):
+    device = connect(terminal, response_timeout=0.1)
+    terminal.faults.silent = True
+    with pytest.raises(DeviceError):
+        device.exchange(np.full(4, 1e3))
+    terminal.faults.clear()
+    device.close()
+
+
+def test_refusal_names_the_register(terminal):
+    with pytest.raises(DeviceError, match='refused to read from register 0: illegal address'):
+        connect(terminal, 'generic')
+
+
+def test_nobody_there_is_one_clear_error():
+    with socket.create_server(('127.0.0.1', 0)) as taken:
+        port = taken.getsockname()[1]
+    device = ModbusPressure(ModbusConfig('127.0.0.1', port), load_register_map('generic'), [0], LIMITS)
+    with pytest.raises(DeviceError, match=f'no Modbus device at 127.0.0.1:{port}'):
+        device.open()
+
+
+def test_another_client_sees_the_emulator_as_documented(terminal):
+    with ModbusTcpClient('127.0.0.1', port=terminal.port) as client:
+        client.write_register(40003 + 4, 1234, device_id=1)
+        terminal.set_actual([0.0, 0.0, 77_700.0])
+        words = client.read_holding_registers(45395, count=15, device_id=1).registers
+        assert client.read_holding_registers(45395 + 60, count=1, device_id=1).isError()
+    assert words[6] == 777
+    assert words[3 * 4 + 1] == 1234
+    assert terminal.commanded()[4] == 123_400.0
+
+
+def test_another_server_gets_exactly_the_registers_of_the_map():
+    """A plain pymodbus server: what lies between the set points is left as it was."""
+    ready, server = threading.Event(), []
+
+    async def serve():
+        blocks = SimData(0, count=300, values=4711, datatype=DataType.REGISTERS)
+        server.append(ModbusTcpServer(SimDevice(1, simdata=[blocks]), address=('127.0.0.1', 0)))
+        await server[0].serve_forever(background=True)
+        ready.set()
+        await server[0].serving
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    assert ready.wait(5.0)
+    port = server[0].transport.sockets[0].getsockname()[1]
+    spread = RegisterMap(
+        1, Block(10, stride=5, group=2), Block(100, stride=2), channels=8, scale=100.0, ambient=101_325.0
+    )
+    try:
+        device = ModbusPressure(ModbusConfig('127.0.0.1', port), spread, [0, 1, 2], LIMITS)
+        device.open()
+        (reading,) = device.exchange(np.array([1e5, 2e4, 3e4]))
+        with ModbusTcpClient('127.0.0.1', port=port) as client:
+            words = client.read_holding_registers(8, count=10, device_id=1).registers
+        device.close()
+    finally:
+        server[0].loop.call_soon_threadsafe(lambda: server[0].serving.set_result(True))
+        thread.join()
+    assert words == [4711, 4711, 2013, 1213, 4711, 4711, 4711, 1313, 4711, 4711]
+    np.testing.assert_allclose(reading.pressure, 4711 * 100.0 - 101_325.0)
+
+
+def test_negative_readings_of_a_signed_map():
+    register_map = load_register_map('generic')
+    np.testing.assert_array_equal(register_map.to_pressure([65535, 0, 1]), [-10.0, 0.0, 10.0])
+
+
+def test_counts_never_round_beyond_a_limit():
+    register_map = load_register_map('festo_mpa_vppm')
+    odd = PressureLimits(maximum=12_345.0)
+    assert register_map.to_counts(np.array([12_345.0, 12_399.0, 49.0, 51.0]), odd) == [123, 123, 0, 1]
+
+
+@pytest.mark.parametrize('channels', [[0, 0], [-1], [99]])
+def test_channels_that_do_not_exist_are_refused(channels):
+    with pytest.raises(ValueError, match='channels must differ and be in'):
+        ModbusPressure(ModbusConfig(), load_register_map('festo_vtem'), channels, LIMITS)
+
+
+def test_mistakes_in_a_map_are_all_listed(tmp_path):
+    path = tmp_path / 'mine.yaml'
+    path.write_text(
+        'format: 1\nchannels: 0\nsetpoint: {adress: 3}\nmeasured: {address: 70000}\nscale: fast\n'
+    )
+    with pytest.raises(RobotFileError) as error:
+        load_register_map(path)
+    text = str(error.value)
+    for problem in (
+        'channels: expected',
+        'setpoint.adress: unknown key',
+        'measured.address',
+        'scale: expected',
+    ):
+        assert problem in text
+
+
+def test_unknown_map_names_the_shipped_ones():
+    with pytest.raises(FileNotFoundError, match='festo_cpx_ap, festo_mpa_vppm, festo_vtem, generic'):
+        load_register_map('festo')

@@ -1,0 +1,176 @@
+"""The guard: whatever it is told, pressures stay within the limits, and fall without a good command."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from soft_hw_bridge.pressure.safety import PressureGuard, PressureLimits
+
+LIMITS = PressureLimits(maximum=150e3, minimum=-20e3, slew=500e3, vent_time=0.5, command_timeout=0.2)
+CHAMBERS = 3
+DT = 0.005
+
+numbers = st.floats(allow_nan=True, allow_infinity=True)
+actions = st.one_of(
+    st.tuples(st.just('command'), st.lists(numbers, min_size=0, max_size=5), numbers),
+    st.tuples(
+        st.just('command'), st.lists(st.floats(-3e5, 3e5), min_size=CHAMBERS, max_size=CHAMBERS), st.just(0.0)
+    ),
+    st.tuples(st.just('wait'), st.floats(-1.0, 5.0)),
+    st.tuples(st.sampled_from(['arm', 'disarm', 'stop', 'lost'])),
+)
+
+
+def follow(guard, t, pressure, duration):
+    """Command a pressure in every cycle; return the time and the last output."""
+    for _ in range(round(duration / DT)):
+        t += DT
+        guard.command(t, pressure)
+        output = guard.step(t)
+    return t, output
+
+
+def idle(guard, t, duration):
+    """Cycle without commands; return the outputs."""
+    return np.array([guard.step(t + DT * (k + 1)) for k in range(round(duration / DT))])
+
+
+def armed(limits=LIMITS):
+    guard = PressureGuard(CHAMBERS, limits)
+    guard.arm()
+    return guard
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(actions, max_size=40))
+def test_output_stays_within_limits_and_slopes_whatever_happens(script):
+    guard = PressureGuard(CHAMBERS, LIMITS)
+    t, output = 0.0, np.zeros(CHAMBERS)
+    for name, *arguments in script:
+        if name == 'wait':
+            t += arguments[0]
+        elif name == 'command':
+            guard.command(t, *arguments)
+        elif name == 'arm':
+            if 'stop' not in guard.reason:
+                guard.arm()
+        else:
+            getattr(guard, name)()
+        t += DT
+        before, output = output, guard.step(t)
+        assert np.all(output >= LIMITS.minimum)
+        assert np.all(output <= LIMITS.maximum)
+        growth = np.abs(output) - np.abs(before)
+        assert np.all(growth <= LIMITS.slew * 0.05 + 1e-6)
+        if name in ('disarm', 'stop'):
+            assert not output.any()
+
+
+def test_command_is_reached_at_the_slew_rate():
+    guard = armed()
+    t, output = follow(guard, 0.0, [100e3] * CHAMBERS, 0.1)
+    np.testing.assert_allclose(output, 50e3)
+    _, output = follow(guard, t, [100e3] * CHAMBERS, 0.2)
+    np.testing.assert_array_equal(output, 100e3)
+
+
+def test_command_beyond_the_limits_is_clamped_and_counted():
+    guard = armed()
+    _, output = follow(guard, 0.0, [1e9, -1e9, 0.0], 1.0)
+    np.testing.assert_array_equal(output, [150e3, -20e3, 0.0])
+    assert guard.clamped == 200
+
+
+def test_vents_along_a_ramp_when_commands_stop():
+    guard = armed()
+    t, output = follow(guard, 0.0, [150e3, -20e3, 0.0], 1.0)
+    outputs = idle(guard, t, 1.0)
+    np.testing.assert_array_equal(outputs[: int(0.19 / DT)], np.tile(output, (int(0.19 / DT), 1)))
+    assert guard.reason == 'no command for 0.2 s'
+    assert np.all(np.diff(outputs[:, 0]) >= -LIMITS.vent_rate * DT - 1e-6)
+    np.testing.assert_array_equal(outputs[int(0.72 / DT) :], 0.0)
+
+
+@pytest.mark.parametrize(
+    ('pressure', 'age', 'reason'),
+    [
+        ([math.nan, 0.0, 0.0], 0.0, 'not finite'),
+        ([0.0, math.inf, 0.0], 0.0, 'not finite'),
+        ([0.0, 0.0], 0.0, '2 pressures for 3 chambers'),
+        ([0.0] * 3, 0.5, 'not from the last 0.2 s'),
+        ([0.0] * 3, -10.0, 'not from the last 0.2 s'),
+        ([0.0] * 3, math.nan, 'not from the last 0.2 s'),
+    ],
+)
+def test_unusable_command_vents_and_a_good_one_is_followed_again(pressure, age, reason):
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
+    guard.command(t, pressure, age)
+    assert reason in guard.reason
+    np.testing.assert_array_equal(idle(guard, t, 0.6)[-1], 0.0)
+    _, output = follow(guard, t + 0.6, [100e3] * CHAMBERS, 0.5)
+    np.testing.assert_array_equal(output, 100e3)
+    assert guard.reason == ''
+
+
+def test_nothing_is_followed_before_arming():
+    guard = PressureGuard(CHAMBERS, LIMITS)
+    _, output = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
+    assert not output.any()
+    assert guard.refused == 100
+
+
+def test_disarm_vents_at_once():
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
+    guard.disarm()
+    assert not guard.step(t + DT).any()
+
+
+def test_emergency_stop_holds_until_disarmed():
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
+    guard.stop()
+    t, output = follow(guard, t, [100e3] * CHAMBERS, 0.5)
+    assert not output.any()
+    with pytest.raises(ValueError, match='emergency stop'):
+        guard.arm()
+    guard.disarm()
+    guard.arm()
+    _, output = follow(guard, t, [100e3] * CHAMBERS, 0.5)
+    assert output.all()
+
+
+def test_old_command_is_not_followed_after_arming_again():
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
+    guard.disarm()
+    guard.arm()
+    assert not idle(guard, t, 0.5).any()
+
+
+def test_held_up_cycle_does_not_jump():
+    guard = armed(PressureLimits(maximum=150e3, slew=500e3, command_timeout=60.0))
+    t, before = follow(guard, 0.0, [10e3] * CHAMBERS, 0.1)
+    guard.command(t + 10.0, [150e3] * CHAMBERS)
+    assert np.all(guard.step(t + 10.0) - before <= 500e3 * 0.05 + 1e-6)
+
+
+def test_lost_device_is_filled_from_zero_again():
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
+    guard.lost()
+    guard.command(t, [100e3] * CHAMBERS)
+    np.testing.assert_allclose(guard.step(t + DT), LIMITS.slew * DT)
+
+
+@pytest.mark.parametrize(
+    'change',
+    [{'maximum': 0.0}, {'maximum': math.nan}, {'minimum': 1.0}, {'slew': 0.0}, {'vent_time': math.inf}],
+)
+def test_limits_that_protect_nothing_are_refused(change):
+    with pytest.raises(ValueError, match=next(iter(change))):
+        PressureLimits(**({'maximum': 1e5} | change))

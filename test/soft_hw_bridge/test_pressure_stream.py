@@ -1,0 +1,233 @@
+"""Guard, stream and device together: what the emulated valves see."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from soft_dynamics.counters import ERROR, OK, WARN
+from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal
+from soft_hw_bridge.emulators.serial import SerialEmulator
+from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.pressure.config import PressureConfig, make_stream
+from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
+from soft_hw_bridge.pressure.register_map import load_register_map
+from soft_hw_bridge.pressure.safety import PressureLimits
+from soft_hw_bridge.pressure.serial_port import SerialConfig, SerialPressure
+from soft_hw_bridge.pressure.stream import PressureStream
+
+LIMITS = PressureLimits(maximum=100e3, slew=1e6, vent_time=0.2, command_timeout=0.2)
+CHANNELS = (0, 1, 2)
+NAMES = ['base', 'middle', 'tip']
+PATIENCE_S = 10.0
+
+
+@pytest.fixture(params=['modbus', 'serial'])
+def valves(request):
+    emulator = ModbusEmulator(MpaTerminal()) if request.param == 'modbus' else SerialEmulator(3)
+    yield emulator
+    emulator.close()
+
+
+class Runner:
+    """Polls a stream in a thread, as the node does."""
+
+    def __init__(self, stream):
+        self.stream = stream
+        self.measured = []
+        self.running = True
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while self.running:
+            self.measured += self.stream.poll()
+
+    def close(self):
+        self.running = False
+        self.thread.join()
+        self.stream.close()
+
+
+@pytest.fixture
+def runner(valves):
+    if isinstance(valves, ModbusEmulator):
+        config = ModbusConfig('127.0.0.1', valves.port, response_timeout=0.2)
+        device = ModbusPressure(config, load_register_map('festo_mpa_vppm'), CHANNELS, LIMITS)
+    else:
+        device = SerialPressure(SerialConfig(valves.port, silence=0.3), CHANNELS, rate=200.0)
+    runner = Runner(PressureStream(device, NAMES, LIMITS, 200.0))
+    yield runner
+    runner.close()
+
+
+@pytest.fixture
+def stream(runner):
+    return runner.stream
+
+
+def until(condition, stream, pressure=None):
+    """Wait for the condition, sending the command meanwhile if there is one."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f'nothing after {PATIENCE_S} s: {stream.status()}'
+        if pressure is not None:
+            stream.command(NAMES, pressure)
+        time.sleep(0.01)
+
+
+def is_at(valves, pressure):
+    return lambda: valves.commanded()[:3] == pytest.approx(pressure, abs=1.0)
+
+
+def test_commands_out_measurements_in(valves, runner, stream):
+    stream.arm()
+    valves.set_actual([1000.0, 2000.0, 3000.0])
+    until(is_at(valves, [10e3, 20e3, 30e3]), stream, [10e3, 20e3, 30e3])
+    runner.measured.clear()
+    until(lambda: len(runner.measured) > 50, stream)
+    stamps = [measured.stamp_ns for measured in runner.measured]
+    assert stamps == sorted(stamps)
+    np.testing.assert_allclose(runner.measured[-1].pressure, [1000.0, 2000.0, 3000.0], atol=1.0)
+    assert stream.health.lost == 0
+
+
+def test_chamber_that_does_not_follow_is_told(valves, stream):
+    stream.arm()
+    valves.set_actual([50e3, 50e3, 0.0])
+    told = (WARN, 'following commands; measured far from what was put out: tip')
+    until(lambda: stream.status()[:2] == told, stream, [50e3] * 3)
+    valves.set_actual([50e3] * 3)
+    until(lambda: stream.status()[:2] == (OK, 'following commands'), stream, [50e3] * 3)
+
+
+def test_vents_when_commands_stop(valves, stream):
+    stream.arm()
+    until(is_at(valves, [50e3] * 3), stream, [50e3] * 3)
+    until(is_at(valves, [0.0] * 3), stream)
+    assert max(valves.highest) <= LIMITS.maximum
+
+
+@pytest.mark.parametrize('bad', [[float('nan')] * 3, [float('inf'), 0.0, 0.0], [1.0], []])
+def test_bad_commands_vent(valves, stream, bad):
+    stream.arm()
+    until(is_at(valves, [50e3] * 3), stream, [50e3] * 3)
+    until(is_at(valves, [0.0] * 3), stream, bad)
+
+
+def test_names_may_come_in_any_order_but_must_be_the_robots(valves, stream):
+    stream.arm()
+    until(is_at(valves, [1e3, 2e3, 3e3]), stream, [1e3, 2e3, 3e3])
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_at(valves, [30e3, 20e3, 10e3])():
+        assert time.monotonic() < deadline
+        stream.command(NAMES[::-1], [10e3, 20e3, 30e3])
+        time.sleep(0.01)
+    stream.command(['left', 'right', 'top'], [10e3] * 3)
+    assert stream.status()[:2] == (WARN, 'vented: command for other chambers than those of the robot')
+    until(is_at(valves, [0.0] * 3), stream)
+
+
+def test_too_much_is_never_put_out(valves, stream):
+    stream.arm()
+    until(is_at(valves, [100e3, 0.0, 100e3]), stream, [1e12, -1e12, 100e3 + 1])
+    assert max(valves.highest) <= LIMITS.maximum
+
+
+def test_disarm_and_emergency_stop_vent(valves, stream):
+    for vent in (stream.disarm, stream.emergency_stop):
+        stream.disarm()
+        stream.arm()
+        until(is_at(valves, [50e3] * 3), stream, [50e3] * 3)
+        vent()
+        until(is_at(valves, [0.0] * 3), stream, [50e3] * 3)
+
+
+def test_close_vents_at_once(valves, runner, stream):
+    stream.arm()
+    until(is_at(valves, [50e3] * 3), stream, [50e3] * 3)
+    runner.close()
+    until(is_at(valves, [0.0] * 3), stream)
+
+
+def test_restarted_device_is_filled_again_from_zero(valves, stream):
+    stream.arm()
+    until(is_at(valves, [50e3] * 3), stream, [50e3] * 3)
+    received = stream.health.received
+    valves.faults.restart = True
+    until(lambda: stream.health.received > received + 20, stream, [50e3] * 3)
+    until(is_at(valves, [50e3] * 3), stream, [50e3] * 3)
+
+
+def test_silent_device_is_reported_and_found_again(valves, stream):
+    until(lambda: stream.health.received > 5, stream)
+    valves.faults.silent = True
+    until(lambda: stream.error, stream)
+    valves.faults.clear()
+    received = stream.health.received
+    until(lambda: not stream.error and stream.health.received > received + 5, stream)
+    assert stream.health.reconnects >= 1
+
+
+class Absent:
+    """A device that is not there; it notes when it was looked for."""
+
+    sequence_bits = 32
+    malformed = 0
+
+    def __init__(self):
+        self.times = []
+
+    def open(self):
+        self.times.append(time.monotonic())
+        raise DeviceError('nobody')
+
+    def exchange(self, _):
+        raise AssertionError
+
+    def close(self):
+        pass
+
+
+def test_absent_device_is_looked_for_with_growing_pauses():
+    device = Absent()
+    stream = PressureStream(device, NAMES, LIMITS, 100.0)
+    deadline = time.monotonic() + PATIENCE_S
+    while len(device.times) < 4:
+        assert time.monotonic() < deadline
+        stream.poll()
+    assert np.all(np.diff(device.times) >= [0.25, 0.5, 1.0])
+    assert stream.status()[:2] == (ERROR, 'nobody')
+
+
+def test_state_is_told(valves, stream):
+    until(lambda: stream.status()[:2] == (OK, 'vented: disarmed'), stream)
+    stream.arm()
+    assert stream.status()[:2] == (WARN, 'vented: no command yet')
+    until(lambda: stream.status()[:2] == (OK, 'following commands'), stream, [1e3] * 3)
+    until(lambda: stream.status()[:2] == (WARN, 'vented: no command for 0.2 s'), stream)
+    stream.emergency_stop()
+    assert stream.status()[:2] == (ERROR, 'vented: emergency stop')
+
+
+def test_limits_and_names_are_those_of_the_robot():
+    stream = make_stream(PressureConfig(robot='pneumatic_arm'))
+    assert stream.names[:5] == ['joint1_p0', 'joint1_p1', 'joint1_p2', 'joint1_p3', 'joint2_p0']
+    assert stream._guard.limits == PressureLimits(150e3, 0.0, 2e6, 1.0, 0.2)
+
+
+@pytest.mark.parametrize(
+    ('change', 'problem'),
+    [
+        ({'device': 'can'}, 'device must be one of modbus, serial'),
+        ({'rate': 0.0}, 'rate'),
+        ({'robot': 'no_arm'}, "no robot 'no_arm'; shipped are"),
+        ({'channels': (1, 2)}, 'channels must have 16 entries'),
+        ({'modbus': ModbusConfig(register_map='none')}, "no register map 'none'; shipped are"),
+        ({'device': 'serial', 'serial': SerialConfig(baud=9600)}, 'baud'),
+    ],
+)
+def test_nonsense_is_refused(change, problem):
+    with pytest.raises((ValueError, OSError), match=problem):
+        make_stream(PressureConfig(**change))

@@ -1,0 +1,63 @@
+"""The pages hold together: links lead somewhere, cited works are listed, formulas survive Markdown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from source_tree import PACKAGES, ROOT, modules
+
+from tools.figures import FIGURES
+
+PAGES = sorted((ROOT / 'docs').rglob('*.md'))
+LINK = re.compile(r'\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)')
+PLACE = re.compile(r'\[([A-Z][a-z]+), (?:[A-Z][a-z]+, )*(?:eq|sec|ch|[Tt]able|lemma|algorithm)\b')
+WORK = re.compile(r'\[([A-Z][a-z]+)\](?!\()')
+INLINE_FORMULA = re.compile(r'(?<!\$)\$([^$\n]+)\$')
+MAX_FIGURE = 150_000  # [bytes]
+
+
+def prose(page: Path) -> str:
+    """The page without its code and display formulas."""
+    return re.sub(r'```.*?```|`[^`\n]*`', '', page.read_text(encoding='utf-8'), flags=re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors GitHub gives to the headings of a page."""
+    headings = re.findall(r'^#+ (.*)$', page.read_text(encoding='utf-8'), re.MULTILINE)
+    return {re.sub(r'[^\w\- ]', '', heading.lower()).replace(' ', '-') for heading in headings}
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(prose(page)):
+        if target.startswith(('http:', 'https:')):
+            continue
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), f'{page.name} links to {target}'
+        assert not anchor or anchor in anchors(file), f'{page.name} links to {target}#{anchor}'
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: page.stem)
+def test_inline_formulas_have_nothing_that_markdown_takes_for_its_own(page: Path) -> None:
+    for formula in INLINE_FORMULA.findall(prose(page)):
+        assert not re.search(r'\\[^a-zA-Z\s]|\*|\|', formula), f'{page.name}: ${formula}$'
+
+
+def test_cited_works_are_listed() -> None:
+    keys = set(re.findall(r'@\w+\{(\w+),', (ROOT / 'docs' / 'references.bib').read_text(encoding='utf-8')))
+    texts = [prose(page) for page in PAGES if page.parent.name == 'theory']
+    cited = {key for text in texts for key in WORK.findall(text)}
+    for file in [*modules(*PACKAGES), *(ROOT / 'examples').glob('*.py')]:
+        texts += re.findall(r'""".*?"""', (ROOT / file).read_text(encoding='utf-8'), re.DOTALL)
+    cited |= {key for text in texts for key in PLACE.findall(text)}
+    assert cited - keys == set()
+    assert keys - cited == set(), 'listed and never cited'
+
+
+@pytest.mark.parametrize('name', FIGURES)
+def test_figure_is_small_and_on_its_page(name: str) -> None:
+    assert (ROOT / 'docs' / 'figures' / f'{name}.png').stat().st_size < MAX_FIGURE
+    page = (ROOT / 'docs' / 'theory' / f'{name}.md').read_text(encoding='utf-8')
+    assert f'](../figures/{name}.png)' in page
