@@ -1,0 +1,50 @@
+"""A fabric arm of discs and threads falls under its weight and is curled up by its inflation.
+
+Problem: four discs of radius 1 on threads of length 1, the first one fixed, start almost horizontal and at rest;
+where does the last disc go for an inflation force F on it of 0, 12 and 12 pi? In the paper's angles this run
+crosses poses without inertia (beta = 0) and ends near others (psi = pi/2); it is integrated in unit quaternions,
+where there are none. Symbols: beta thread bend, psi disc tilt [rad], F = p A [N], c centre of the last disc [m];
+the paper normalises all constants, so the units are names. Source: [Schultz, sec. V]. Its "12000 Pa" does not fit
+those constants; F between 10 and 40 shows the fall and the curl it describes (docs/theory/schultz.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import numpy as np
+
+import soft_dynamics as sd
+
+FORCES = (0.0, 12.0, 12.0 * np.pi)  # [N]
+
+
+def fall(force: float, t: np.ndarray) -> tuple[sd.Trajectory, np.ndarray]:
+    """The motion under an inflation force [N], and the centre of the last disc (samples, 3) [m]."""
+    robot = sd.load('fabric_arm')
+    pressure = force / robot.description.actuation.chambers[0].area
+    q0 = dict.fromkeys(robot.coordinate_names, 0.0)
+    q0 |= {'disc2_beta': 0.1, 'disc3_beta': 0.01, 'disc4_beta': 0.01}
+    motion = robot.simulate(list(q0.values()), np.zeros(robot.nq), lambda _: [pressure], t, step=2e-3)
+    X_WD = robot.pose(motion.q, 'disc4')
+    radius = robot.description.segments[-1].radius
+    return motion, X_WD[:, :3, 3] + radius * X_WD[:, :3, 1]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description='A fabric arm falls and curls.')
+    parser.add_argument('--seconds', type=float, default=50.0, help='of motion')
+    options = parser.parse_args(argv)
+
+    t = np.arange(0.0, options.seconds + 1e-9, 0.05)
+    print('  F [N]  highest after the fall     at the end: y, z       largest |psi|')
+    for force in FORCES:
+        motion, c_W = fall(force, t)
+        after = c_W[t > 1.0, 1]
+        (_, y, z), tilt = c_W[-1], np.abs(motion.q[:, 3::5]).max()
+        print(f'{force:7.2f} {after.max():21.2f} m {y:15.2f}, {z:5.2f} m {tilt:17.2f} rad')
+
+
+if __name__ == '__main__':
+    main()
