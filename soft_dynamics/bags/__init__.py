@@ -9,6 +9,7 @@ with open_bag('run1') as bag:
 
 from .errors import BagError
 from .reading import Bag, Message, open_bag
+from .samples import SampleWriter
 from .writing import STORAGES, BagWriter
 
-__all__ = ['STORAGES', 'Bag', 'BagError', 'BagWriter', 'Message', 'open_bag']
+__all__ = ['STORAGES', 'Bag', 'BagError', 'BagWriter', 'Message', 'SampleWriter', 'open_bag']
