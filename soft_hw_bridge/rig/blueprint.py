@@ -28,6 +28,7 @@ CUTS = 3  # of a segment
 SLENDERNESS = 0.25  # radius over length of a segment whose file gives no radius
 THREAD_MASS = 1e-3  # of a thread, in masses of its disc
 STEEL = 7850.0  # [kg/m^3]
+TIP_LOAD = 'tip_load'  # name of the body
 
 _HINGE, _SLIDE, _BALL = mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_BALL
 _CYLINDER, _CAPSULE, _SPHERE = (
@@ -137,8 +138,9 @@ def blueprint(robot: Description, tip_load: float = 0.0, obstacle: tuple[float, 
     for sensor in robot.sensors:
         at, R_FS = plan.frames[sensor.frame], Rotation.from_euler('xyz', sensor.rpy)
         at.body.add_site(name=sensor_site(sensor), pos=at.p + sensor.position, quat=_quat(R_FS))
-    if robot.tip_load + tip_load:
-        _rigid(cursor.body, cursor.p, robot.tip_load + tip_load)
+    mass = robot.tip_load + tip_load
+    load = cursor.body.add_body(name=TIP_LOAD, pos=cursor.p, mass=mass, explicitinertial=True)
+    load.ipos, load.inertia = np.zeros(3), (ball_inertia(mass),) * 3
     if obstacle:
         _obstacle(spec, obstacle)
     return plan
@@ -147,6 +149,12 @@ def blueprint(robot: Description, tip_load: float = 0.0, obstacle: tuple[float, 
 def sensor_site(sensor: Sensor) -> str:
     """Return the name of the site where a sensor is."""
     return f'{sensor.kind} {sensor.name}'
+
+
+def ball_inertia(mass: float) -> float:
+    """Return the moment of inertia of a steel ball about its centre [kg m^2]."""
+    radius = (0.75 * mass / (np.pi * STEEL)) ** (1 / 3)
+    return float(0.4 * mass * radius**2)
 
 
 def _quat(R: Rotation) -> Array:
@@ -175,8 +183,7 @@ def _cylinder(
 def _rigid(parent: Any, p: Array, mass: float, inertia: Any = ()) -> None:
     """Fix a body with inertia (xx, yy, zz[, xy, xz, yz]) about its centre to another; by default a ball of steel."""
     if not any(inertia):
-        radius = (0.75 * mass / (np.pi * STEEL)) ** (1 / 3)
-        inertia = (0.4 * mass * radius**2,) * 3
+        inertia = (ball_inertia(mass),) * 3
     body = parent.add_body(pos=p, mass=mass, ipos=np.zeros(3), explicitinertial=True)
     body.fullinertia = (*inertia, 0.0, 0.0, 0.0)[:6]
 

@@ -2,6 +2,7 @@
 
     {"command": "fault", "device": "mocap", "set": {"silent": true}}   fields of emulators.faults.Faults
     {"command": "clear"}                                               or of one "device"
+    {"command": "load", "mass": 0.5}                                   hang another mass on the tip [kg]
     {"command": "state"}                                               what is true of the plant
     {"command": "advance", "seconds": 0.5}                             pace `stepped` only
 
@@ -82,6 +83,10 @@ class RigClient:
     def clear(self) -> None:
         """Let all devices work again."""
         self.request('clear')
+
+    def load(self, mass: float) -> None:
+        """Hang another mass on the tip [kg]; 0 takes it off."""
+        self.request('load', mass=mass)
 
     def state(self) -> dict[str, Any]:
         """Return what is true."""

@@ -10,7 +10,7 @@ import numpy as np
 from soft_dynamics.arguments import Array, as_array
 from soft_dynamics.description import Arc, Chamber, Description, Disc, Link
 from soft_dynamics.errors import NotConverged
-from soft_hw_bridge.rig.blueprint import CUTS, blueprint
+from soft_hw_bridge.rig.blueprint import CUTS, TIP_LOAD, ball_inertia, blueprint
 
 _BAD_STATE = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
 
@@ -82,6 +82,14 @@ class Plant:
             raise ValueError(f'command: expected shape {self.pressure.shape}, got {pressure.shape}')
         for _ in range(round(duration / self.model.opt.timestep)):
             self.step(pressure)
+
+    def load(self, mass: float) -> None:
+        """Hang another load on the tip [kg], beside what the robot file says; pose and rates stay."""
+        body, total = self.model.body(TIP_LOAD).id, self.description.tip_load + mass
+        self.model.body_mass[body] = total
+        self.model.body_inertia[body] = ball_inertia(total)
+        mujoco.mj_setConst(self.model, mujoco.MjData(self.model))
+        mujoco.mj_step1(self.model, self.data)
 
     def place(self, q: Any, qd: Any = None) -> None:
         """Take a pose of the model's segments: every cut has its share of a coordinate. Not for discs."""

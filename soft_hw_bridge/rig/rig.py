@@ -169,8 +169,10 @@ class Rig:
             return self._state()
         elif command == 'advance':
             return self._advance(request.get('seconds'))
+        elif command == 'load':
+            self.plant.load(_number('mass', request.get('mass'), least=0.0))
         else:
-            raise ValueError(f'command must be fault, clear, state or advance, got {command!r}')
+            raise ValueError(f'command must be fault, clear, load, state or advance, got {command!r}')
         return {}
 
     def _device(self, request: dict[str, Any]) -> Device:
@@ -182,9 +184,7 @@ class Rig:
     def _advance(self, seconds: Any) -> dict[str, Any]:
         if self.config.pace != 'stepped':
             raise ValueError("time advances by itself; start with the pace 'stepped' to advance it")
-        if not isinstance(seconds, int | float) or not 0 < seconds < float('inf'):
-            raise ValueError(f'seconds must be a number > 0, got {seconds!r}')
-        self.advance(seconds)
+        self.advance(_number('seconds', seconds, least=TICK))
         return {'t': self.plant.t}
 
     def _state(self) -> dict[str, Any]:
@@ -224,6 +224,12 @@ def set_faults(faults: Faults, values: Any) -> None:
             raise ValueError(f'{name} must be in 0..1, got {value!r}')
     for name, value in values.items():
         setattr(faults, name, frozenset(value) if isinstance(value, list) else value)
+
+
+def _number(name: str, value: Any, least: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float('inf'):
+        raise ValueError(f'{name} must be a number >= {least:g}, got {value!r}')
+    return float(value)
 
 
 def _only(sensors: list[Sensor]) -> Sensor:

@@ -274,7 +274,7 @@ def test_stepped_rig_waits_for_its_client() -> None:
         assert client.advance(0.25) == pytest.approx(0.25)
         time.sleep(0.05)
         assert client.state()['t'] == pytest.approx(0.25)
-        with pytest.raises(ValueError, match=r'seconds must be a number > 0, got -1'):
+        with pytest.raises(ValueError, match=r'seconds must be a number >= 0\.001, got -1'):
             client.advance(-1)
 
 
@@ -294,7 +294,9 @@ def test_faults_come_and_go_by_the_control_port(full_robot: str) -> None:
 @pytest.mark.parametrize(
     ('request_', 'refusal'),
     [
-        ({'command': 'explode'}, "command must be fault, clear, state or advance, got 'explode'"),
+        ({'command': 'explode'}, "command must be fault, clear, load, state or advance, got 'explode'"),
+        ({'command': 'load', 'mass': -0.1}, r'mass must be a number >= 0, got -0\.1'),
+        ({'command': 'load'}, 'mass must be a number >= 0, got None'),
         ({'command': 'fault', 'device': 'radar'}, "device must be one of mocap, ft, pressure, got 'radar'"),
         ({'command': 'fault', 'device': 'ft'}, 'set must name at least one of silent, frozen'),
         ({'command': 'fault', 'device': 'ft', 'set': {'silnt': True}}, "fault must be one of .* got 'silnt'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -119,6 +120,22 @@ def test_weight_points_down_and_the_base_carries_all_of_it(name: str) -> None:
         plant.step(plant.pressure)
     force_W = plant.poses()[0, :3, :3] @ plant.base_wrench()[3:]
     assert force_W == pytest.approx([0.0, 0.0, mass * WEIGHT], abs=0.02 * mass * WEIGHT)
+
+
+def test_a_load_that_is_hung_on_later_is_the_load_of_the_file() -> None:
+    description = load_description('honeycomb_arm')
+    pressure = np.linspace(0.0, 1e5, len(description.actuation.chambers))
+    later, from_start = Plant(description), Plant(description, tip_load=0.5)
+    later.advance(0.1, pressure)
+    for name in ('qpos', 'qvel', 'time'):
+        setattr(from_start.data, name, getattr(later.data, name))
+    from_start.pressure[:] = later.pressure
+    mujoco.mj_step1(from_start.model, from_start.data)
+    later.load(0.5)
+    for plant in (later, from_start):
+        plant.advance(0.5, pressure)
+    assert later.poses() == pytest.approx(from_start.poses(), abs=1e-9)
+    assert later.base_wrench() == pytest.approx(from_start.base_wrench(), abs=1e-6)
 
 
 def test_base_wrench_is_the_one_of_the_model() -> None:
