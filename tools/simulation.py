@@ -1,0 +1,123 @@
+"""simulation.launch.xml as a child process, on ports of its own: for the demo, the benchmarks and the tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from soft_hw_bridge.rig.control import RigClient
+
+ROOT = Path(__file__).resolve().parent.parent
+PORTS = ('mocap_port', 'vive_port', 'fiber_port', 'ft_port', 'ft_http_port', 'pressure_port', 'control_port')
+_EVENT = re.compile(
+    r'\[(?P<node>\w+)-\d+\]: process (started with pid \[(?P<pid>\d+)|has died \[(?P<death>.*?), cmd)'
+)
+
+
+class Ended(Exception):
+    """The launch has ended though nobody asked it to."""
+
+
+class Simulation:
+    """The launched nodes, and what became of them; `arguments` are those of the launch file.
+
+    tell: called with one line when a node dies and when it is back.
+    """
+
+    def __init__(self, tell: Callable[[str], None] = lambda _: None, **arguments: object) -> None:
+        self._tell = tell
+        ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
+        self.control_port = ports['control_port']
+        self.pids: dict[str, int] = {}  # by node
+        self.deaths: list[str] = []
+        self.lines: list[str] = []  # of the nodes
+        launch = [
+            sys.executable,
+            str(ROOT / 'tools' / 'launch.py'),
+            'soft_robot_suite',
+            'simulation.launch.xml',
+        ]
+        self.process = subprocess.Popen(
+            [*launch, *(f'{name}:={value}' for name, value in (ports | arguments).items())],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Simulation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def rig(self) -> RigClient:
+        """A connection to the control port of the virtual rig."""
+        return RigClient(self.control_port)
+
+    def kill(self, node: str) -> None:
+        """End a node without a chance to clean up."""
+        os.kill(self.pids[node], signal.SIGKILL)
+
+    def check(self) -> None:
+        """Raise Ended if the launch has."""
+        if self.process.poll() is not None:
+            self._reader.join(5.0)
+            reason = self.deaths[-1] if self.deaths else (self.lines or ['without a word'])[-1].strip()
+            raise Ended(f'the launch ended with exit code {self.process.returncode}: {reason}')
+
+    def stop(self) -> int:
+        """Ask the launch to end as Ctrl-C does; return its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(30.0)
+            except subprocess.TimeoutExpired:
+                self.process.terminate()
+                self.process.wait(30.0)
+        self._reader.join(5.0)
+        return self.process.returncode
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line)
+            event = _EVENT.search(line)
+            if event is None:
+                continue
+            node = event['node']
+            if event['death']:
+                self.deaths.append(f'{node} died ({event["death"]})')
+                self._tell(self.deaths[-1])
+            else:
+                if node in self.pids:
+                    self._tell(f'{node} is back as process {event["pid"]}')
+                self.pids[node] = int(event['pid'])
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that are free for TCP and UDP now."""
+    held, ports = [], []
+    while len(ports) < count:
+        tcp = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        tcp.bind(('127.0.0.1', 0))
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        held += [tcp, udp]
+        try:
+            udp.bind(tcp.getsockname())
+            ports.append(tcp.getsockname()[1])
+        except OSError:
+            continue
+    for each in held:
+        each.close()
+    return ports
