@@ -14,8 +14,7 @@ from soft_dynamics.arguments import Array, as_array
 from soft_dynamics.bags import Bag, BagError, open_bag
 from soft_dynamics.robot import Robot
 
-from .configuration import Tracking
-from .sensing import Mounting
+from .poses import pose_from_rpy
 from .smoothing import smoothing_spline
 from .streams import Stream, find, read_streams
 from .tracked import LEAST, Coordinates, from_fiber, from_poses
@@ -203,9 +202,12 @@ def _on_grid(
 
 def _base_from_sensor(robot: Robot) -> Array:
     """(6, 6) from the wrench about the sensor, in its axes, to that at the base, in its axes."""
-    mounting = Mounting(Tracking(robot))
-    (name, *_) = [sensor.name for sensor in robot.description.sensors if sensor.kind == 'ft']
-    return np.stack([mounting.wrench(0.0, name, unit, (1.0, 1.0)).wrench for unit in np.eye(6)], 1)
+    (sensor, *_) = [sensor for sensor in robot.description.sensors if sensor.kind == 'ft']
+    X_BS = pose_from_rpy(sensor.position, sensor.rpy)
+    A = np.zeros((6, 6))
+    A[:3, :3] = A[3:, 3:] = X_BS[:3, :3]
+    A[:3, 3:] = np.cross(X_BS[:3, 3], X_BS[:3, :3].T).T
+    return A
 
 
 def resample(t: Array, values: Array, grid: Array) -> Array:

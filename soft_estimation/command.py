@@ -1,0 +1,35 @@
+"""The frame of the offline commands: one line for a mistake of the user, exit codes that scripts can rely on."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from soft_dynamics.errors import SoftRobotError
+
+MISTAKE, INTERRUPTED = 2, 130  # exit codes
+
+
+def run_command(
+    name: str,
+    parser: argparse.ArgumentParser,
+    command: Callable[[argparse.Namespace], int],
+    args: list[str] | None = None,
+) -> int:
+    """Parse, run, and return the exit code: that of the command, 2 for a mistake of the user, 130 after Ctrl-C."""
+    try:
+        options = parser.parse_args(args)
+        return command(options)
+    except (ValueError, OSError, SoftRobotError) as error:
+        for line in str(error).splitlines():
+            print(f'{name}: {line}', file=sys.stderr)
+        return MISTAKE
+    except KeyboardInterrupt:
+        print(f'{name}: interrupted', file=sys.stderr)
+        return INTERRUPTED
+
+
+def say(text: str) -> None:
+    """A remark that is no result: to the error stream."""
+    print(text, file=sys.stderr, flush=True)
