@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -38,22 +39,23 @@ class RateCounter:
         self.total += 1
         self._last = t
         self._times.append(t)
-        self._forget_before(t - self.window)
+        while self._times[0] <= t - self.window:
+            self._times.popleft()
 
     def rate(self, t: float) -> float:
-        """Return the events per second [Hz] at time `t`; 0 until two events make an interval."""
-        self._forget_before(t - self.window)
+        """Return the events per second [Hz] at time `t`; 0 until two events make an interval.
+
+        It changes nothing: another thread may count meanwhile.
+        """
+        times = list(self._times)
+        count = len(times) - bisect_right(times, t - self.window)
         if t - self._first >= self.window:
-            return len(self._times) / self.window
-        return (len(self._times) - 1) / (t - self._first) if t > self._first else 0.0
+            return count / self.window
+        return (count - 1) / (t - self._first) if t > self._first else 0.0
 
     def age(self, t: float) -> float:
         """Return the time [s] since the last event, infinite before the first."""
         return t - self._last
-
-    def _forget_before(self, t: float) -> None:
-        while self._times and self._times[0] <= t:
-            self._times.popleft()
 
 
 def stream_status(rate: float, age: float, expected_rate: float, timeout: float) -> Status:

@@ -50,19 +50,19 @@ class StreamHealth:
         """Return new packets per second over the last two seconds."""
         return self._counter.rate(t)
 
-    def report(self, t: float) -> dict[str, int | float]:
+    def report(self, t: float) -> dict[str, str]:
         """Return all figures by name, in the order of the diagnostics page."""
         return {
-            'rate_hz': self.rate(t),
-            'last_age_s': self.age(t),
-            'received': self.received,
-            'lost': self.lost,
-            'duplicate': self.duplicate,
-            'out_of_order': self.out_of_order,
-            'malformed': self.malformed,
-            'foreign': self.foreign,
-            'reconnects': self.reconnects,
-            'restarts': self.restarts,
+            'rate_hz': f'{self.rate(t):.6g}',
+            'last_age_s': f'{self.age(t):.6g}',
+            'received': str(self.received),
+            'lost': str(self.lost),
+            'duplicate': str(self.duplicate),
+            'out_of_order': str(self.out_of_order),
+            'malformed': str(self.malformed),
+            'foreign': str(self.foreign),
+            'reconnects': str(self.reconnects),
+            'restarts': str(self.restarts),
         }
 
     def _is_new(self, sequence: int) -> bool:

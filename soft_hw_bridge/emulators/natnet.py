@@ -105,7 +105,7 @@ class NatNetEmulator:
             (now_ns - self._start_ns) / _NS, mid_exposure, (mid_exposure + transmit) // 2, transmit
         )
         params = 2 if self._is_list_changed else 0
-        self._is_list_changed = False  # before the names are read: a rename meanwhile waits for the next frame
+        self._is_list_changed = False  # before the names are read: `rename` may be called meanwhile
         bodies = [self._streamed(k, name, poses.get(name)) for k, name in enumerate(self._names, start=1)]
         self._number += 1
         for version, destinations in self._destinations(now_ns).items():

@@ -18,7 +18,7 @@ except ImportError:  # then structures of the same layout
     _structures = None
 
 _HELLO_S = 0.25
-_SILENCE_S = 0.8  # then SteamVR is gone
+_SILENCE_S = 0.5  # then SteamVR is gone
 _ACTIVATED, _DEACTIVATED, _QUIT = 100, 101, 700  # events
 _SERIAL_NUMBER = 1002  # property
 _ORIGIN_HEIGHT = {0: 1.2, 1: 0.0, 2: 0.5}  # [m] of the seated, standing and raw universe above the floor

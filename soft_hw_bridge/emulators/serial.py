@@ -29,6 +29,7 @@ class SerialEmulator:
         self._setpoints = [0.0] * channels
         self._actual = [0.0] * channels
         self._heard = 0.0
+        self._start = time.monotonic()
         self._sequence = 0
         self._master, self._slave = pty.openpty()
         tty.setraw(self._slave)
@@ -72,8 +73,8 @@ class SerialEmulator:
     def _report(self) -> None:
         if self.faults.restart:
             self.faults.restart = False
-            self._sequence, self._setpoints = 0, [0.0] * self._channels
-        t_us = int((time.monotonic() + self.faults.clock_jump_s) * 1e6) % 2**32
+            self._start, self._sequence, self._setpoints = time.monotonic(), 0, [0.0] * self._channels
+        t_us = int((time.monotonic() - self._start + self.faults.clock_jump_s) * 1e6) % 2**32
         packet = (
             report_binary(self._sequence, t_us, self._actual)
             if self._binary

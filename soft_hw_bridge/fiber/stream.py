@@ -59,8 +59,7 @@ class FiberStream:
     def status(self) -> Status:
         """Judge the stream. The line changes only with the state, the numbers are in the values."""
         t, client = time.monotonic(), self._client
-        values = {key: f'{value:.6g}' for key, value in client.health.report(t).items()}
-        values |= {
+        values = client.health.report(t) | {
             'clock_offset_s': f'{client.clock.offset_s:.6f}',
             'clock_drift_ppm': f'{client.clock.drift_ppm:.1f}',
             'clock_relocks': str(client.clock.relocks),

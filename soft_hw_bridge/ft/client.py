@@ -113,8 +113,7 @@ class NetFtClient:
     def status(self) -> Status:
         """Judge the stream. The line changes only with the state, the numbers are in the values."""
         t = time.monotonic()
-        values = {key: f'{value:.6g}' for key, value in self.health.report(t).items()}
-        values |= {
+        values = self.health.report(t) | {
             'clock_offset_s': f'{self.clock.offset_s:.6f}',
             'clock_drift_ppm': f'{self.clock.drift_ppm:.1f}',
             'clock_relocks': str(self.clock.relocks),

@@ -78,6 +78,7 @@ class NatNetClient:
         self._send_error = self._join_error = ''
         self._echo_stamp = 0
         self._wants_info = self._wants_version = self._wants_names = True
+        self._doubts_names = False  # a frame that was lost may have told of other ones
         self._connect, self._ask_version, self._ask_names = (_Timer(self.RETRY_S) for _ in range(3))
         self._echo, self._keep_alive = _Timer(self.ECHO_S), _Timer(self.KEEP_ALIVE_S)
 
@@ -143,7 +144,7 @@ class NatNetClient:
             self._on_info(decode.server_info(payload))
         elif message_id == MessageId.MODEL_DEFINITIONS:
             self.names = decode.rigid_body_names(payload, self.version)
-            self._wants_names = False
+            self._wants_names = self._doubts_names = False
         elif message_id == MessageId.ECHO_RESPONSE:
             self._on_echo(*decode.echo_response(payload), receive_ns)
         elif message_id == MessageId.RESPONSE:
@@ -151,7 +152,7 @@ class NatNetClient:
         return None
 
     def _on_frame(self, frame: Frame, receive_ns: int) -> Sample | None:
-        t, restarts = time.monotonic(), self.health.restarts
+        t, restarts, lost = time.monotonic(), self.health.restarts, self.health.lost
         age = self.health.age(t)
         if not self.health.arrived(t, frame.number):
             return None
@@ -162,6 +163,7 @@ class NatNetClient:
             self._forget_names()
         elif any(body.id not in self.names for body in frame.bodies):
             self._wants_names = True
+        self._doubts_names |= self.health.lost > lost
         self._wants_info |= frame.is_bitstream_changed
         return Sample(self._stamp_ns(frame, receive_ns), receive_ns, frame)
 
@@ -212,7 +214,7 @@ class NatNetClient:
             return
         if self._wants_version and self._ask_version.is_due(t):
             self._send(messages.request('Bitstream'))
-        if self._wants_names and self._ask_names.is_due(t):
+        if (self._wants_names or self._doubts_names) and self._ask_names.is_due(t):
             self._send(messages.request_model_definitions())
         if self._echo.is_due(t):
             self._echo_stamp = self._now_ns()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +18,11 @@ from soft_dynamics.ros.parameters import bind_config
 Device = TypeVar('Device')
 
 _SUPERVISE_PERIOD = 0.1  # [s]
+_COUNT_PERIOD = 0.2  # [s] at least between reports of counters that grow
+_COUNTERS = {  # of trouble
+    *('lost', 'duplicate', 'out_of_order', 'malformed', 'foreign', 'reconnects', 'restarts'),
+    *('clock_relocks', 'invalid', 'device_errors'),
+}
 
 
 class BridgeNode(ManagedNode, Generic[Device]):
@@ -24,7 +30,7 @@ class BridgeNode(ManagedNode, Generic[Device]):
 
     So names and clock are known before the first message, and no old sample is waiting at activation.
     Parameters apply at the next configure. A change for better or worse is logged, and told on
-    `/diagnostics` at once.
+    `/diagnostics` at once; so is a counter of trouble that grew, but five times a second at most.
     """
 
     def __init__(self, node_name: str, config_class: type[Any]) -> None:
@@ -37,6 +43,8 @@ class BridgeNode(ManagedNode, Generic[Device]):
         self._stop = threading.Event()
         self._error: Exception | None = None
         self._told = (OK, '')
+        self._counted: list[object] = []
+        self._counted_t = 0.0
         self.create_timer(_SUPERVISE_PERIOD, self._supervise, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     @abstractmethod
@@ -92,14 +100,18 @@ class BridgeNode(ManagedNode, Generic[Device]):
     def _supervise(self) -> None:
         if self._error:
             raise self._error  # a mistake of ours: end as after one in a callback
-        status = self._status()
+        status, t = self._status(), time.monotonic()
+        counted = [value for key, value in status.values.items() if key.rpartition('.')[2] in _COUNTERS]
         if (status.level, status.message) != self._told:
             self._told = (status.level, status.message)
             if status.level == OK:  # rclpy allows a line of code only one severity
                 self.get_logger().info(status.message)
             else:
                 self.get_logger().warning(status.message)
-            self.diagnostics.publish()
+        elif counted == self._counted or t - self._counted_t < _COUNT_PERIOD:
+            return
+        self._counted, self._counted_t = counted, t
+        self.diagnostics.publish()
 
     def _status(self) -> Status:
         if self._device is None:

@@ -17,6 +17,7 @@ from soft_dynamics.counters import Status
 from soft_dynamics.ros.run import run_node
 from soft_hw_bridge.nodes.bridge import BridgeNode
 from soft_hw_bridge.nodes.pose_publishers import PosePublishers
+from soft_hw_bridge.schedule import Schedule
 from soft_hw_bridge.vive.openvr_backend import UNIVERSES, OpenVrBackend
 from soft_hw_bridge.vive.trackers import Trackers
 
@@ -31,7 +32,7 @@ class Config:
     universe: str = field(
         default='standing', metadata={'doc': 'origin of the poses: standing, seated or raw'}
     )
-    rate: float = field(default=250.0, metadata={'doc': 'polls per second', 'unit': 'Hz'})
+    rate: float = field(default=250.0, metadata={'doc': 'poses per second', 'unit': 'Hz'})
     frame_id: str = field(default='vive_world', metadata={'doc': 'frame of the poses; x is forward, z is up'})
     stand_in_port: int = field(
         default=0, metadata={'doc': 'UDP port of an emulated SteamVR on this computer; 0: the real one'}
@@ -71,17 +72,17 @@ class ViveBridge(BridgeNode[Trackers]):
         config = self.config
         backend = OpenVrBackend(config.universe, _stand_in(config.stand_in_port))
         self._poses = PosePublishers(self, 'vive', config.frame_id)
-        self._period = 1 / config.rate
-        self._next_t = time.monotonic()
+        self._schedule = Schedule(config.rate, time.monotonic())
         return Trackers(backend, config.names, self.now_ns), 'SteamVR'
 
     def poll_device(self, device: Trackers) -> None:
-        for sample in device.poll():
-            if self.is_active:
+        samples = device.poll()
+        if self.is_active:
+            for sample in samples:
                 self._poses.publish(*sample)
         t = time.monotonic()
-        self._next_t = max(self._next_t + self._period, t - self._period)  # do not catch up after a pause
-        time.sleep(max(self._next_t - t, 0.0))
+        self._schedule.done(t, found=bool(samples))
+        time.sleep(max(self._schedule.due - t, 0.0))
 
     def supervise_device(self, device: Trackers) -> Status:
         self._poses.announce(device.trackers.copy())

@@ -15,9 +15,9 @@ from soft_hw_bridge.clock import DeviceClock
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.device import PressureDevice, Reading
 from soft_hw_bridge.pressure.safety import Array, PressureGuard, PressureLimits
+from soft_hw_bridge.schedule import Schedule
 from soft_hw_bridge.stream_health import StreamHealth
 
-_LATE_S = 0.05  # behind schedule by this, the missed cycles are left out
 _ASTRAY = 0.1  # of the largest pressure: a measurement further from what was put out ...
 _ASTRAY_S = 0.5  # ... for this long is no valve lag: no air, a leak, a valve or a sensor that stands still
 
@@ -32,7 +32,7 @@ class Measured(NamedTuple):
 class PressureStream:
     """Drives a device while `poll` is called again and again; commands may come from another thread.
 
-    A device that is lost is looked for until it is back, and is filled from zero then.
+    A device that is lost is looked for until it is back, and is filled from zero once it has answered.
     """
 
     def __init__(
@@ -42,14 +42,15 @@ class PressureStream:
         self.health = StreamHealth(device.sequence_bits)
         self.clock = DeviceClock()
         self.error = 'not connected yet'  # '' while the device answers
+        self._is_open = False
         self._device = device
         self._guard = PressureGuard(len(names), limits)
         self._lock = threading.Lock()
-        self._period = 1.0 / rate
-        self._due = time.monotonic()
+        t = time.monotonic()
+        self._schedule = Schedule(rate, t)
         self._backoff = Backoff()
         self._connections = 0
-        self._output: Array = self._guard.step(self._due)
+        self._output: Array = self._guard.step(t)
         self._tolerance = _ASTRAY * max(limits.maximum, -limits.minimum)
         self._followed_t: Array = np.full(len(names), np.inf)  # when each chamber last had what was put out
 
@@ -81,23 +82,25 @@ class PressureStream:
 
     def poll(self) -> list[Measured]:
         """Wait for the next cycle, put out what the guard allows, return what was measured."""
-        time.sleep(max(self._due - time.monotonic(), 0.0))
+        time.sleep(max(self._schedule.due - time.monotonic(), 0.0))
         t = time.monotonic()
-        self._due = self._due + self._period if t - self._due < _LATE_S else t + self._period
-        if self.error and not self._backoff.is_due(t):
+        self._schedule.done(t)
+        if not self._is_open and not self._backoff.is_due(t):
             return []
         try:
-            if self.error:
+            if not self._is_open:
                 self._open()
-            with self._lock:
-                self._output = self._guard.step(t)
+            self._step(t)
             readings = self._device.exchange(self._output)
         except DeviceError as error:
             self._lose(str(error))
             return []
-        self._backoff.reset()
         self.health.malformed = self._device.malformed
         t = time.monotonic()
+        if readings and self.error:  # it answers: now it may be filled
+            self.error = ''
+            self._backoff.reset()
+            self._followed_t[:] = t
         new = [reading for reading in readings if self.health.arrived(t, reading.sequence)]
         for reading in new:
             self._followed_t[np.abs(reading.pressure - self._output) < self._tolerance] = t
@@ -111,8 +114,7 @@ class PressureStream:
     def status(self) -> Status:
         """Judge the device and the commands. The line changes only with the state."""
         guard, reason = self._guard, self._guard.reason
-        values = {key: f'{value:.6g}' for key, value in self.health.report(time.monotonic()).items()}
-        values |= {
+        values = self.health.report(time.monotonic()) | {
             'clock_offset_s': f'{self.clock.offset_s:.6f}',
             'clock_relocks': str(self.clock.relocks),
             'commands_clamped': str(guard.clamped),
@@ -129,10 +131,16 @@ class PressureStream:
             return Status(max(level, WARN), f'{line}; measured far from what was put out: {astray}', values)
         return Status(level, line, values)
 
+    def _step(self, t: float) -> None:
+        with self._lock:
+            self._output = self._guard.step(t)
+            if self.error:
+                self._guard.lost()
+                self._output = np.zeros(len(self.names))
+
     def _open(self) -> None:
         self._device.open()
-        self.error = ''
-        self._followed_t[:] = time.monotonic()
+        self._is_open = True
         self._connections += 1
         self.health.reconnects = self._connections - 1
         self.health.resync()
@@ -140,6 +148,7 @@ class PressureStream:
 
     def _lose(self, error: str) -> None:
         self.error = error
+        self._is_open = False
         self._device.close()
         with self._lock:
             self._guard.lost()

@@ -14,6 +14,8 @@ from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.stream_health import StreamHealth
 from soft_hw_bridge.vive.backend import Matrix34, TrackingState, VrBackend
 
+_FIGURES = ('rate_hz', 'last_age_s', 'received', 'duplicate', 'malformed')  # that a tracker has
+
 
 class Sample(NamedTuple):
     """A tracker T in the world W: x forward, y left, z up."""
@@ -92,8 +94,7 @@ class Trackers:
         values: dict[str, object] = {'reconnects': self.reconnects}
         for name, tracker in trackers:
             report = tracker.health.report(t)
-            values |= {f'{name}.{key}': f'{report[key]:.6g}' for key in ('rate_hz', 'last_age_s', 'received')}
-            values |= {f'{name}.{key}': report[key] for key in ('duplicate', 'malformed')}
+            values |= {f'{name}.{key}': report[key] for key in _FIGURES}
             values |= {f'{name}.untracked': tracker.untracked, f'{name}.state': tracker.state.value}
         if self.problem:
             return Status(ERROR, self.problem, values)

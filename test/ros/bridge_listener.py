@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+
+from soft_dynamics.ros.conversions import time_to_seconds
 
 OK, WARN, ERROR, STALE = (
     DiagnosticStatus.OK,
@@ -17,6 +20,9 @@ OK, WARN, ERROR, STALE = (
 )
 
 
+DIAGNOSTICS_DEPTH = 1000  # a test that is held up misses none
+
+
 class BridgeListener:
     """Hears the diagnostics of one bridge and the messages of one topic."""
 
@@ -24,21 +30,33 @@ class BridgeListener:
         self.node = node
         self.name = name
         self.messages: list[Any] = node.collect(msg_type, topic, qos)
-        self._arrays: list[DiagnosticArray] = node.collect(DiagnosticArray, '/diagnostics')
+        self._told: list[tuple[float, DiagnosticStatus]] = []  # when [s] the bridge said what
+        node.create_subscription(DiagnosticArray, '/diagnostics', self._hear, DIAGNOSTICS_DEPTH)
 
     @property
     def status(self) -> DiagnosticStatus:
-        name = f'/{self.name}: device'
-        own = (s for array in reversed(self._arrays) for s in array.status if s.name == name)
-        return next(own, DiagnosticStatus(level=STALE))
+        return self._told[-1][1] if self._told else DiagnosticStatus(level=STALE)
 
     def value(self, key: str) -> str:
-        return next((item.value for item in self.status.values if item.key == key), '')
+        return value_of(self.status, key)
+
+    def messages_since(self, t: float) -> list[Any]:
+        """Return the messages stamped after a time [s]."""
+        return [message for message in self.messages if time_to_seconds(message.header.stamp) > t]
+
+    def until_told(self, is_told: Callable[[DiagnosticStatus], bool], since: float, what: str) -> float:
+        """Wait for a diagnosis made after a time [s], and return when the bridge made the first such."""
+
+        def times() -> list[float]:
+            return [t for t, status in self._told if t > since and is_told(status)]
+
+        self.node.spin_until(times, f'{what}, but {self.status.message!r}')
+        return times()[0]
 
     def until_messages(self, count: int = 10) -> None:
         """Wait for new messages."""
         self.messages.clear()
-        self.node.spin_until(lambda: len(self.messages) >= count, 'messages')
+        self.node.spin_until(lambda: len(self.messages) >= count, f'{count} messages')
 
     def until_level(self, level: bytes, text: str = '') -> float:
         """Wait for a diagnosis and return how long it took."""
@@ -58,3 +76,12 @@ class BridgeListener:
             number = getattr(Transition, f'TRANSITION_{name.upper()}')
             request = ChangeState.Request(transition=Transition(id=number))
             assert self.node.call(ChangeState, f'{self.name}/change_state', request).success
+
+    def _hear(self, array: DiagnosticArray) -> None:
+        stamp = time_to_seconds(array.header.stamp)
+        self._told += [(stamp, status) for status in array.status if status.name == f'/{self.name}: device']
+
+
+def value_of(status: DiagnosticStatus, key: str) -> str:
+    """Return a value of a diagnosis by its key, empty if it has none."""
+    return next((item.value for item in status.values if item.key == key), '')

@@ -23,10 +23,11 @@ VERSIONS = [(3, 0), (3, 1), (4, 0), (4, 1), (4, 2)]
 class Link:
     """A Motive at work and a client of it."""
 
-    def __init__(self, **settings):
+    def __init__(self, stale_after=0.5, **settings):
         self.emulator = NatNetEmulator(list(POSES), MotiveSettings(**settings))
         self.faults = self.emulator.faults
-        self.client = NatNetClient(NatNetConfig('127.0.0.1', '127.0.0.1', self.emulator.command_port))
+        config = NatNetConfig('127.0.0.1', '127.0.0.1', self.emulator.command_port, stale_after)
+        self.client = NatNetClient(config)
         self.loop = Loop(lambda _: self.emulator.send(POSES), self.emulator.serve, RATE_HZ)
 
     def __enter__(self):
@@ -45,7 +46,7 @@ class Link:
             samples += self.client.poll(0.01)
         return samples
 
-    def until(self, condition, seconds=5.0):
+    def until(self, condition, seconds=30.0):
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, f'not within {seconds} s; {self.client.problem}'
@@ -187,6 +188,26 @@ def test_changed_model_list_is_fetched():
         link.until_streaming()
         link.emulator.rename(['base', 'head'])
         link.until(lambda: link.client.names == {1: 'base', 2: 'head'})
+
+
+def test_changed_model_list_is_fetched_though_the_frame_that_told_of_it_was_lost():
+    with Link(stale_after=60.0) as link:
+        link.until_streaming()
+        link.faults.drop = 1.0
+        link.emulator.rename(['base', 'head'])
+        link.until(lambda: not link.emulator._is_list_changed)
+        number = link.emulator._number
+        link.until(lambda: link.emulator._number > number + 1)
+        link.faults.clear()
+        seen = []
+
+        def is_renamed():
+            seen.append((len(link.client.names), link.client.warning))
+            return link.client.names == {1: 'base', 2: 'head'}
+
+        link.until(is_renamed)
+    assert set(seen) == {(2, '')}  # the old names hold meanwhile, and nobody is alarmed
+    assert link.client.health.lost > 0
 
 
 def test_changed_version_is_followed():
