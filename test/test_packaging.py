@@ -27,6 +27,7 @@ DISTRIBUTIONS = {'yaml': 'pyyaml', 'serial': 'pyserial'}
 ROSDEP = {'pyyaml': 'python3-yaml', 'pyserial': 'python3-serial'}
 PIP_KEYS = {'mujoco', 'pymodbus', 'rosbags'}
 WITHOUT_KEY = {
+    'c3d',
     'openvr',
     'pysurvive',
 }  # unknown to rosdep: imported when used, or by an emulator of the device

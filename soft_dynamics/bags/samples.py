@@ -12,6 +12,7 @@ from .writing import BagWriter
 
 POSE, WRENCH = 'geometry_msgs/msg/PoseStamped', 'geometry_msgs/msg/WrenchStamped'
 PRESSURES, STATE = 'soft_robot_suite/msg/ChamberPressures', 'soft_robot_suite/msg/SoftState'
+POINT, JOINTS = 'geometry_msgs/msg/PointStamped', 'sensor_msgs/msg/JointState'
 SHAPE = 'soft_robot_suite/msg/ShapeSamples'
 
 
@@ -28,6 +29,14 @@ class SampleWriter:
         orientation = self._make('geometry_msgs/msg/Quaternion', *map(float, quat_WB))
         position = self._make('geometry_msgs/msg/Point', *map(float, p_WB))
         self._write(topic, POSE, t_ns, self._make('geometry_msgs/msg/Pose', position, orientation))
+
+    def point(self, topic: str, t_ns: int, p_WB: Sequence[float]) -> None:
+        """Position [m] of a tracked point."""
+        self._write(topic, POINT, t_ns, self._make('geometry_msgs/msg/Point', *map(float, p_WB)))
+
+    def joints(self, topic: str, t_ns: int, names: Sequence[str], angle: Any) -> None:
+        """Angles [rad] of motors or other joints."""
+        self._write(topic, JOINTS, t_ns, list(names), np.asarray(angle, np.float64), np.zeros(0), np.zeros(0))
 
     def wrench(self, topic: str, t_ns: int, wrench: Sequence[float]) -> None:
         """Torque [N m], then force [N]."""

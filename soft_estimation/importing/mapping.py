@@ -1,0 +1,218 @@
+"""What the columns of a recording are: the schema of `config/import/*.yaml`.
+
+Every class here is the schema of one block of a mapping; `reader.read` fills them and lists all mistakes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+from soft_dynamics.reader import quantity, read
+from soft_dynamics.resources import share_folder
+
+from .errors import MappingError
+
+Texts = tuple[str, ...]
+Floats = tuple[float, ...]
+PRESSURE_UNITS = {'Pa': 1.0, 'kPa': 1e3, 'MPa': 1e6, 'bar': 1e5, 'mbar': 100.0, 'psi': 6894.757293168}
+LENGTH_UNITS = {'m': 1.0, 'cm': 1e-2, 'mm': 1e-3}
+ANGLE_UNITS = {'rad': 1.0, 'deg': 0.017453292519943295}
+FORCE_UNITS = {'N': 1.0, 'mN': 1e-3}
+TORQUE_UNITS = {'N m': 1.0, 'N mm': 1e-3}
+TIME_UNITS = {'s': 1.0, 'ms': 1e-3, 'us': 1e-6, 'ns': 1e-9}
+LengthUnit = Literal['m', 'cm', 'mm']
+AngleUnit = Literal['rad', 'deg']
+
+
+@dataclass(frozen=True)
+class Time:
+    """A column of times, or the rate of a recording that has none (c3d files have their own)."""
+
+    column: str = ''
+    unit: Literal['s', 'ms', 'us', 'ns'] = 's'
+    rate: float = quantity(0.0, unit='Hz', least=0.0)
+
+    def __post_init__(self) -> None:
+        if self.column and self.rate:
+            raise ValueError('rate: expected a column or a rate, found both')
+
+
+@dataclass(frozen=True)
+class Only:
+    """Rows whose column has one value: a trial in a file of many."""
+
+    column: str
+    value: float
+
+
+@dataclass(frozen=True)
+class World:
+    """Where the frame of the recording is in the world of ROS (z up)."""
+
+    position: Floats = quantity((0.0, 0.0, 0.0), unit='m', length=3)
+    rpy: Floats = quantity((0.0, 0.0, 0.0), unit='rad', length=3)
+
+
+@dataclass(frozen=True)
+class Pose:
+    """A tracked body: position and quaternion (x, y, z, w), or at least three markers of a rigid body.
+
+    trust: normal takes of the quaternion only the body's z axis, turned to point up, with the least rotation to it: for
+    bodies that the tracking turns over now and then.
+    Markers: origin in their middle, axes those of the recording at the time `reference`.
+    """
+
+    type: Literal['pose']
+    topic: str
+    position: Texts = ()
+    quaternion: Texts = ()
+    markers: Texts = ()
+    unit: LengthUnit = 'm'
+    trust: Literal['all', 'normal'] = 'all'
+    reference: float = quantity(0.0, unit='s', least=0.0)
+    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    missing: Literal['refuse', 'drop'] = 'refuse'
+
+    def __post_init__(self) -> None:
+        tracked = len(self.position) == 3 and len(self.quaternion) == 4 and not self.markers
+        if not tracked and (len(self.markers) < 3 or self.position or self.quaternion):
+            raise ValueError(
+                'position: expected 3 columns and a quaternion of 4, or 3 markers or more instead'
+            )
+
+
+@dataclass(frozen=True)
+class Point:
+    """A tracked point: three columns, or a marker."""
+
+    type: Literal['point']
+    topic: str
+    position: Texts = ()
+    marker: str = ''
+    unit: LengthUnit = 'm'
+    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    missing: Literal['refuse', 'drop'] = 'refuse'
+
+    def __post_init__(self) -> None:
+        if (len(self.position) == 3) == bool(self.marker):
+            raise ValueError('position: expected 3 columns, or a marker instead')
+
+
+@dataclass(frozen=True)
+class Pressures:
+    """Gauge pressures of chambers: a column for each, or one constant for each where only the set point is known."""
+
+    type: Literal['pressures']
+    topic: str
+    chambers: Texts
+    columns: Texts = ()
+    constants: Floats = ()
+    unit: Literal['Pa', 'kPa', 'MPa', 'bar', 'mbar', 'psi'] = 'Pa'
+    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    missing: Literal['refuse', 'drop'] = 'refuse'
+
+    def __post_init__(self) -> None:
+        if len(self.columns) + len(self.constants) != len(self.chambers) or (self.columns and self.constants):
+            raise ValueError(
+                f'columns: expected one for each of {len(self.chambers)} chambers (or constants instead), '
+                f'found {len(self.columns)} and {len(self.constants)}'
+            )
+
+
+@dataclass(frozen=True)
+class Wrench:
+    """A force/torque sensor."""
+
+    type: Literal['wrench']
+    topic: str
+    force: Texts = quantity(length=3)
+    torque: Texts = quantity(length=3)
+    force_unit: Literal['N', 'mN'] = 'N'
+    torque_unit: Literal['N m', 'N mm'] = 'N m'
+    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    missing: Literal['refuse', 'drop'] = 'refuse'
+
+
+@dataclass(frozen=True)
+class Joints:
+    """Angles of motors or other joints."""
+
+    type: Literal['joints']
+    topic: str
+    names: Texts
+    columns: Texts
+    unit: AngleUnit = 'rad'
+    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    missing: Literal['refuse', 'drop'] = 'refuse'
+
+    def __post_init__(self) -> None:
+        if len(self.columns) != len(self.names):
+            raise ValueError(
+                f'columns: expected {len(self.names)}, one for each name, found {len(self.columns)}'
+            )
+
+
+Topic = Pose | Point | Pressures | Wrench | Joints
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A whole mapping. `names` are those of the columns of a file without header line."""
+
+    format: Literal[1]
+    topics: tuple[Topic, ...]
+    source: str = ''
+    names: Texts = ()
+    delimiter: str = ','
+    time: Time = Time()
+    only: tuple[Only, ...] = ()
+    world: World = World()
+    frame_id: str = 'world'
+    start: str = '2000-01-01T00:00:00+00:00'  # what time 0 of the recording was
+
+    def __post_init__(self) -> None:
+        if not self.topics:
+            raise ValueError('topics: expected at least one, found none')
+        try:
+            start = datetime.fromisoformat(self.start)
+        except ValueError:
+            raise ValueError(
+                f'start: expected a time as 2000-01-01T00:00:00+00:00, found {self.start!r}'
+            ) from None
+        if start.tzinfo is None:
+            object.__setattr__(self, 'start', start.replace(tzinfo=timezone.utc).isoformat())
+
+    @property
+    def start_ns(self) -> int:
+        return round(datetime.fromisoformat(self.start).timestamp()) * 1_000_000_000
+
+
+def mapping_names() -> list[str]:
+    """The shipped mappings."""
+    return sorted(path.stem for path in (share_folder() / 'config' / 'import').glob('*.yaml'))
+
+
+def load_mapping(name: str | Path) -> Mapping:
+    """A shipped mapping by name, or any by its path. Raises FileNotFoundError or MappingError with every mistake."""
+    path = Path(name)
+    if path.suffix not in ('.yaml', '.yml'):
+        path = share_folder() / 'config' / 'import' / f'{name}.yaml'
+    if not path.is_file():
+        shipped = ', '.join(mapping_names())
+        raise FileNotFoundError(
+            f'no mapping {str(name)!r}; shipped are {shipped}; else give the path of a .yaml file'
+        )
+    try:
+        data = yaml.safe_load(path.read_text(encoding='utf-8'))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise MappingError(path.name, [f'not YAML: {" ".join(str(error).split())}']) from None
+    problems: list[str] = []
+    mapping = read(Mapping, data, '', problems)
+    if mapping is None or problems:
+        raise MappingError(path.name, problems)
+    return mapping
