@@ -250,4 +250,4 @@ class ModbusEmulator:
         self.highest = [max(a, b) for a, b in zip(self.highest, self.terminal.commanded(), strict=True)]
 
     def _run(self, coroutine: object) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=5.0)  # type: ignore[arg-type]
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=30.0)  # type: ignore[arg-type]

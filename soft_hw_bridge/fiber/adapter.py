@@ -50,3 +50,27 @@ class ShapeAdapter(Protocol):
 
     def info(self) -> Mapping[str, str]:
         """Return what the device told about itself."""
+
+
+class BufferedAdapter:
+    """What adapters share whose devices send frames and nothing about themselves."""
+
+    sequence_bits = 32
+
+    def __init__(self) -> None:
+        self.malformed = 0
+        self.warnings = 0
+        self.problem = ''
+        self._buffer = bytearray()
+
+    def reset(self) -> None:
+        """Forget half a frame."""
+        self._buffer.clear()
+
+    def info(self) -> Mapping[str, str]:
+        """Return nothing."""
+        return {}
+
+    def _drop(self, problem: str) -> None:
+        self.malformed += 1
+        self.problem = problem

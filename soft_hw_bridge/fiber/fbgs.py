@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from soft_hw_bridge.errors import MalformedPacket
-from soft_hw_bridge.fiber.adapter import Array, ShapeFrame
+from soft_hw_bridge.fiber.adapter import Array, BufferedAdapter, ShapeFrame
 
 ILLUMISENSE_PORT = 2055
 SHAPE_SENSING_PORT = 5001
@@ -119,26 +119,13 @@ def decode_shape_sensing(text: bytes) -> tuple[Head, list[FbgsSensor]]:
     return head, sensors
 
 
-class _FbgsAdapter(ABC):
+class _FbgsAdapter(BufferedAdapter, ABC):
     """The framing and the clock, common to both streams."""
 
-    sequence_bits = 32
-
     def __init__(self) -> None:
-        self.malformed = 0
-        self.warnings = 0
-        self.problem = ''
-        self._buffer = bytearray()
+        super().__init__()
         self._day = 0
         self._day_ns = 0
-
-    def reset(self) -> None:
-        """Forget half a message."""
-        self._buffer.clear()
-
-    def info(self) -> dict[str, str]:
-        """Return nothing: the stream does not describe its device."""
-        return {}
 
     def feed(self, data: bytes) -> list[ShapeFrame]:
         """Return the frames completed by these bytes."""
@@ -177,10 +164,6 @@ class _FbgsAdapter(ABC):
             self._day += 1
         self._day_ns = head.day_ns
         return self._day * _DAY_NS + head.day_ns
-
-    def _drop(self, problem: str) -> None:
-        self.malformed += 1
-        self.problem = problem
 
 
 class IllumisenseAdapter(_FbgsAdapter):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from soft_hw_bridge.errors import MalformedPacket
-from soft_hw_bridge.fiber.adapter import Array, ShapeFrame
+from soft_hw_bridge.fiber.adapter import Array, BufferedAdapter, ShapeFrame
 
 MAGIC = b'SHP1'
 PORT = 50210
@@ -100,16 +100,8 @@ def decode_frame(data: bytes) -> ShapeFrame:
     )
 
 
-class Shp1Adapter:
+class Shp1Adapter(BufferedAdapter):
     """Frames from a byte stream; after damage it looks for the next magic word."""
-
-    sequence_bits = 32
-
-    def __init__(self) -> None:
-        self.malformed = 0
-        self.warnings = 0
-        self.problem = ''
-        self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[ShapeFrame]:
         """Return the frames completed by these bytes."""
@@ -124,19 +116,10 @@ class Shp1Adapter:
                     break
                 frames.append(decode_frame(bytes(buffer[:size])))
             except MalformedPacket as error:
-                self.malformed += 1
-                self.problem = str(error)
+                self._drop(str(error))
                 size = len(MAGIC)
             del buffer[:size]
         return frames
-
-    def reset(self) -> None:
-        """Forget half a frame."""
-        self._buffer.clear()
-
-    def info(self) -> dict[str, str]:
-        """Return nothing: the protocol has no description of the device."""
-        return {}
 
     def _seek_magic(self) -> bool:
         start = self._buffer.find(MAGIC)

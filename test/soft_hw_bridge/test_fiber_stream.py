@@ -19,7 +19,7 @@ CIRCLE = np.column_stack([1 - np.cos(KAPPA * S), np.zeros(N), np.sin(KAPPA * S)]
 RADIUS = 2e-3
 ANGLES = np.radians([0.0, 120.0, 240.0])
 CORES = CoresConfig(radius=(RADIUS,) * 3, angle=tuple(ANGLES))
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 def core_microstrain(angle):
@@ -97,7 +97,7 @@ def test_a_bent_fiber_is_a_circle_whatever_sends_it(case):
     stream = stream_of(device, config, offset=0.1)
     try:
         shape = shapes_of(device, send, stream)[-1]
-        assert stream.status()[:2] == (OK, 'streaming')
+        shapes_of(device, send, stream, lambda _: stream.status()[:2] == (OK, 'streaming'))
     finally:
         stream.close()
         device.close()
@@ -125,15 +125,15 @@ def test_trouble_is_told():
     try:
         shapes_of(device, send_points, stream)
         device.faults.untracked = frozenset({'fiber'})
-        shapes_of(device, send_points, stream, lambda _: stream.invalid > 5)
-        assert stream.status()[:2] == (WARN, 'the device says that it cannot measure')
+        unable = (WARN, 'the device says that it cannot measure')
+        shapes_of(device, send_points, stream, lambda _: stream.status()[:2] == unable)
+        assert stream.invalid > 0
         device.faults.clear()
         device.faults.frozen = True
-        shapes_of(device, send_points, stream, lambda _: stream.status().level == ERROR)
-        assert stream.status().message == 'connected, but no new frames'
+        still = (ERROR, 'connected, but no new frames')
+        shapes_of(device, send_points, stream, lambda _: stream.status()[:2] == still)
         device.faults.clear()
-        shapes_of(device, send_points, stream)
-        assert stream.status().level == OK
+        shapes_of(device, send_points, stream, lambda _: stream.status().level == OK)
     finally:
         stream.close()
         device.close()

@@ -14,7 +14,7 @@ from soft_hw_bridge.ft.calibration import fetch_calibration
 from soft_hw_bridge.ft.client import FtConfig, NetFtClient
 
 FORCE, TORQUE = (1.5, -2.25, 30.0), (0.125, -0.5, 2.0)
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 class Pump:
@@ -50,7 +50,7 @@ def box(request):
 
 @pytest.fixture
 def client(box):
-    client = NetFtClient(FtConfig('127.0.0.1', box.rdt_port, box.http_port))
+    client = NetFtClient(FtConfig('127.0.0.1', box.rdt_port, box.http_port, stale_after=1.0))
     yield client
     client.close()
 
@@ -106,9 +106,9 @@ def test_restarted_box_with_another_calibration(box, client):
     read_until(client, lambda samples: samples)
     box.counts_per_force *= 10
     box.faults.restart = True
-    samples = read_until(client, lambda samples: client.health.reconnects == 1 and len(samples) > 20)
+    samples = read_until(client, lambda samples: client.health.reconnects >= 1 and len(samples) > 20)
     assert samples[-1].force == pytest.approx(FORCE, abs=1e-5)
-    assert client.status()[:2] == (OK, 'streaming')
+    read_until(client, lambda _: client.status()[:2] == (OK, 'streaming'))
 
 
 def test_silence_is_reported_and_ends(box, client):
@@ -116,8 +116,7 @@ def test_silence_is_reported_and_ends(box, client):
     box.faults.silent = True
     read_until(client, lambda _: 'no new records from 127.0.0.1' in client.status().message)
     box.faults.clear()
-    read_until(client, lambda samples: samples)
-    assert client.status()[:2] == (OK, 'streaming')
+    read_until(client, lambda _: client.status()[:2] == (OK, 'streaming'))
 
 
 def test_foreign_packets_are_dropped_and_counted(client):
@@ -134,12 +133,11 @@ def test_error_status_is_not_delivered(box, client):
     read_until(client, lambda samples: samples)
     box.status = 0x80020000
     read_until(client, lambda _: client.device_errors > 20)
-    delivered = client.poll(0.02)
-    assert delivered == []
-    assert client.status()[:2] == (ERROR, 'saturation or A/D failure')
+    saturated = (ERROR, 'saturation or A/D failure')
+    assert read_until(client, lambda _: client.status()[:2] == saturated) == []
     box.status = 0x80010000
     assert read_until(client, lambda samples: samples)[-1].status == 0x80010000
-    assert client.status()[:2] == (WARN, 'monitor condition latched')
+    read_until(client, lambda _: client.status()[:2] == (WARN, 'monitor condition latched'))
 
 
 def test_damage_is_counted(box, client):

