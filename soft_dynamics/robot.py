@@ -155,6 +155,12 @@ class Robot:
         full[..., base] = self.inverse_dynamics(q, qd, qdd)[..., base]
         return full, qdd
 
+    def inverse_derivatives(self, q: Any, qd: Any, qdd: Any) -> tuple[Array, Array, Array]:
+        """Exact (dtau/dq, dtau/dqd, M) of inverse dynamics without springs and dampers, gravity included."""
+        states, single = as_states(self.nq, q=q, qd=qd, qdd=qdd)
+        dq, dv, M = self._derivatives(states['q'], states['qd'], states['qdd'], gravity=True)
+        return (dq[0], dv[0], M[0]) if single else (dq, dv, M)
+
     def mass_matrix(self, q: Any) -> Array:
         """M(q), symmetric."""
         states, single = as_states(self.nq, q=q)
@@ -326,10 +332,12 @@ class Robot:
         force = change.force(states['tau'] - (self._damping * states['qd'] if damping else 0.0))
         return x, v, force - self._model.spring_force(x) if elastic else force
 
-    def _derivatives(self, q: Array, qd: Array, qdd: Array) -> tuple[Array, Array, Array]:
+    def _derivatives(
+        self, q: Array, qd: Array, qdd: Array, gravity: bool = False
+    ) -> tuple[Array, Array, Array]:
         """(dtau/dq, dtau/dqd, M) of the inertial terms, in public coordinates."""
         model, change = self._model, self._model.change
-        chain = model.variant(False, False, False)
+        chain = model.variant(gravity, False, False)
         dq, dv, M = model.derivatives(chain, change.position(q), change.rate(qd), change.rate(qdd))
         return change.public_matrix(dq), change.public_matrix(dv), change.public_matrix(M)
 

@@ -15,7 +15,7 @@ from soft_dynamics.description import COORDINATES, Arc, Disc, Hinge, Link, Senso
 from soft_dynamics.robot import Robot
 
 from . import segments
-from .poses import as_pose, inverse, pose_from_rpy, rotation_vector
+from .poses import as_poses, inverse, pose_from_rpy, rotation_vector
 
 ITERATIONS, STEP_TOLERANCE = 50, 1e-13  # of the least squares over more than one segment
 RANK_TOLERANCE = 1e-6  # [-] smaller singular values do not determine a coordinate
@@ -83,10 +83,25 @@ class Tracking:
 
     def frame_pose(self, name: str, X_WS: Any) -> Array:
         """X_MF of the frame that a sensor sits on, from the sensor's pose."""
-        if name not in self.sensors:
-            known = ', '.join(self.sensors) or 'none'
-            raise ValueError(f'poses: expected sensors of {self.robot.name} ({known}), got {name!r}')
-        return np.asarray(self._X_MW @ as_pose(f'poses[{name!r}]', X_WS) @ self._X_SF[name])
+        return self.frame_poses({name: X_WS})[1][0]
+
+    def frame_poses(self, poses: Mapping[str, Any]) -> tuple[Array, Array]:
+        """(X_WS, X_MF), both (k, 4, 4), of several sensors."""
+        for name in poses:
+            if name not in self.sensors:
+                known = ', '.join(self.sensors) or 'none'
+                raise ValueError(f'poses: expected sensors of {self.robot.name} ({known}), got {name!r}')
+        X_WS = as_poses(list(poses), list(poses.values()))
+        return X_WS, self._X_MW @ X_WS @ np.array([self._X_SF[name] for name in poses])
+
+    def move_base(self, X_MB: Array) -> None:
+        """Let the fixed base stand where a sensor sees it, at X_MB instead of the base pose of the file."""
+        self._X_MW = self._X_M0 @ inverse(X_MB) @ self._X_MW
+
+    def coordinates_before(self, frame: int) -> int:
+        """How many coordinates move the frame of this index."""
+        first = MOVING_BASE if self._base_moves else 0
+        return first if frame == 0 else self._slices[frame - 1].stop
 
     def _tracked(self, measured: Mapping[str, Array]) -> list[Tracked]:
         found = {frame_index(self.robot, self.sensors[name]): X_MF for name, X_MF in measured.items()}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import chi2
 
 from soft_dynamics.arguments import Array, as_array
@@ -17,8 +17,10 @@ from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot
 
 from .configuration import Tracking
+from .kernels import correct, correct_all
 from .process import Belief, Process, ProcessNoise
-from .sensing import Measurement, Mounting, PoseSample
+from .relocation import Relocation
+from .sensing import Measurement, Mounting, PoseSet
 
 ITERATIONS, SMALL_STEP = (
     6,
@@ -62,6 +64,14 @@ class Estimate(NamedTuple):
     force: Array
 
 
+class Verdict(NamedTuple):
+    """Of a sample: whether it was let in, its normalised innovation squared, and how many numbers it has."""
+
+    accepted: bool
+    nis: float
+    dof: int
+
+
 @dataclass
 class Innovations:
     """Statistics of one sensor: the mean of nis/dof is near 1 if model and noise are right."""
@@ -70,6 +80,14 @@ class Innovations:
     rejected: int = 0
     nis: float = 0.0  # sum over accepted samples of the normalised innovation squared
     dof: int = 0
+
+    def count(self, verdict: Verdict) -> None:
+        self.accepted, self.rejected = (
+            self.accepted + verdict.accepted,
+            self.rejected + (not verdict.accepted),
+        )
+        if verdict.accepted:
+            self.nis, self.dof = self.nis + verdict.nis, self.dof + verdict.dof
 
     @property
     def consistency(self) -> float:
@@ -84,7 +102,8 @@ class _Entry:
     measurement: Any = field(compare=False, default=None)  # a Measurement, pressures, or nothing
     belief: Any = field(compare=False, default=None)
     pressure: Any = field(compare=False, default=None)
-    refused_since: float = field(compare=False, default=math.inf)
+    refused_since: dict[str, float] = field(compare=False, default_factory=dict)  # by sensor
+    accepted_at: float = field(compare=False, default=-math.inf)  # the last sample of any sensor
     begins_anew: bool = field(compare=False, default=False)
 
 
@@ -100,8 +119,11 @@ class ModelFilter:
         self.process = Process(robot, self.config.process)
         self.innovations: dict[str, Innovations] = {}
         self.too_late = self.resets = 0
-        self._tracking = Tracking(robot)
-        self._mounting = Mounting(self._tracking)
+        tracking = Tracking(robot)
+        self._mounting = Mounting(tracking)
+        spreads = self.config.start_spread, self.config.start_rate_spread
+        self._pose_noise = self.config.pose_rotation_noise, self.config.pose_position_noise
+        self._relocation = Relocation(self.process, tracking, spreads, self._pose_noise)
         self._gates: dict[int, float] = {}
         self._log: list[_Entry] = []
 
@@ -109,8 +131,12 @@ class ModelFilter:
 
     def feed_pose(self, t: float, sensor: str, X_WS: Any) -> None:
         """Pose of a tracked body in the world of ROS."""
-        noise = (self.config.pose_rotation_noise, self.config.pose_position_noise)
-        self.feed(self._mounting.pose(t, sensor, X_WS, noise))
+        self.feed_poses(t, {sensor: X_WS})
+
+    def feed_poses(self, t: float, X_WS: Mapping[str, Any]) -> None:
+        """Poses of several tracked bodies at one time: one by one they would cost more."""
+        if X_WS:
+            self.feed(self._mounting.poses(t, X_WS, self._pose_noise))
 
     def feed_shape(self, t: float, sensor: str, s: Any, points_S: Any) -> None:
         """Points of a fiber at arc lengths s, in the frame of the sensor."""
@@ -138,6 +164,11 @@ class ModelFilter:
     @property
     def started(self) -> bool:
         return bool(self._log)
+
+    @property
+    def located(self) -> bool:
+        """Whether a sample has been let in: before, the state is a guess."""
+        return bool(self._log) and self._log[-1].accepted_at > -math.inf
 
     def estimate(self, t: float) -> Estimate:
         """The state at time t [s], not before the last sample. Raises ValueError before the first sample."""
@@ -192,15 +223,14 @@ class ModelFilter:
         if not math.isfinite(entry.t):
             raise ValueError(f't: expected a finite time, got {entry.t}')
         if not self._log:
-            config = self.config
-            start = self.process.start(entry.t, config.start_spread, config.start_rate_spread)
+            start = self._relocation.from_rest(entry.t)
             pressure = np.zeros(len(self.process.robot.chamber_names))
-            self._log.append(_Entry(entry.t, belief=start, pressure=pressure, refused_since=-math.inf))
+            self._log.append(_Entry(entry.t, belief=start, pressure=pressure))
         if entry.t < self._log[0].t:
             self.too_late += 1
             return
         at = bisect.bisect_right(self._log, entry)
-        again = self._log[at:]
+        again = [later for later in self._log[at:] if later.measurement is not None]
         self._log[at:] = []
         for item in [entry, *again]:
             self._apply(item, first=item is entry)
@@ -211,68 +241,106 @@ class ModelFilter:
     def _apply(self, item: _Entry, first: bool) -> None:
         """Fill in the belief after an entry from the one before it."""
         last = self._log[-1]
-        item.pressure, item.refused_since = last.pressure, last.refused_since
-        item.belief, item.begins_anew = last.belief, False
+        item.pressure, item.belief, item.begins_anew = last.pressure, last.belief, False
+        item.refused_since, item.accepted_at = last.refused_since, last.accepted_at
         if item.t > last.t:
             try:
                 item.belief = self.process.predict(last.belief, item.t, last.pressure)
             except (SoftRobotError, ValueError):  # the mean has left what the model can do
-                item.belief, item.begins_anew = self._reset(item.t), True
+                self._begin_anew(item, self._relocation.from_rest(item.t))
         if isinstance(item.measurement, np.ndarray):
             item.pressure = item.measurement
         elif item.measurement is not None:
             self._correct(item, item.measurement, first)
 
     def _correct(self, item: _Entry, measurement: Measurement, first: bool) -> None:
-        updated, nis, dof = self._update(item.belief, measurement, item.pressure)
-        accepted = nis <= self._gate(dof)
-        if not accepted and item.t - item.refused_since > self.config.recovery_time:
-            item.belief, item.begins_anew = self._reset(item.t, item.belief.x, measurement), True
-            updated, nis, dof = self._update(item.belief, measurement, item.pressure)
-            accepted = nis <= self._gate(dof)
-        if accepted:
-            item.belief, item.refused_since = updated, math.inf
-        else:
-            item.refused_since = min(item.refused_since, item.t)
-        if first:  # what is done again is counted once
-            count = self.innovations.setdefault(measurement.sensor, Innovations())
-            count.accepted, count.rejected = count.accepted + accepted, count.rejected + (not accepted)
-            if accepted:
-                count.nis, count.dof = count.nis + nis, count.dof + dof
+        belief, verdicts = self._updated(item.belief, measurement, item.pressure)
+        found = self._relocated(item, measurement, verdicts)
+        if found is not None:
+            self._begin_anew(item, found)
+            if isinstance(measurement, PoseSet):  # the base may have been found elsewhere
+                X_WS = dict(zip(measurement.sensors, measurement.X_WS, strict=True))
+                item.measurement = measurement = self._mounting.poses(item.t, X_WS, self._pose_noise)
+            belief, verdicts = self._updated(item.belief, measurement, item.pressure)
+        item.belief, refused = belief, dict(item.refused_since)
+        for sensor, verdict in zip(measurement.sensors, verdicts, strict=True):
+            if verdict.accepted:
+                refused.pop(sensor, None)
+                item.accepted_at = item.t
+            else:
+                refused.setdefault(sensor, item.t)
+            if first:  # what is done again is counted once
+                self.innovations.setdefault(sensor, Innovations()).count(verdict)
+        item.refused_since = refused
 
-    def _update(self, belief: Belief, measurement: Measurement, pressure: Array) -> tuple[Belief, float, int]:
-        """Iterated update in Joseph's form, with the test value r^T S^-1 r of its last linearisation, if it settled."""
-        x = belief.x
+    def _updated(
+        self, belief: Belief, measurement: Measurement, pressure: Array
+    ) -> tuple[Belief, list[Verdict]]:
+        """The belief after all sensors of a measurement, one after the other, each past its gate.
+
+        One linearisation serves them all, as long as none of them is refused by it or moves the state away from it.
+        """
+        verdicts: list[Verdict] = []
+        while len(verdicts) < len(measurement.sensors):
+            rest = measurement.behind(len(verdicts))
+            innovation, H, variance = rest.read(self.process, belief.x, pressure)
+            dof = len(variance) // len(rest.sensors)
+            rule = np.array([dof, self._gate(dof), self.process.n, SMALL_STEP])
+            x, P, tests, count = correct_all(belief.x, belief.P, innovation, H, variance, rule)
+            belief = Belief(belief.t, x, P)
+            verdicts += [Verdict(True, nis, dof) for nis in tests[:count].tolist()]
+            if count < len(rest.sensors):
+                belief, verdict = self._doubtful(belief, rest.only(count), pressure, float(tests[count]))
+                verdicts.append(verdict)
+        return belief, verdicts
+
+    def _doubtful(
+        self, belief: Belief, measurement: Measurement, pressure: Array, nis: float
+    ) -> tuple[Belief, Verdict]:
+        """Iterated update with one sensor that is refused, or moves the state far, where it is linearised first.
+
+        It is let in if the iteration settles and its last linearisation passes the gate. Where the state is known so
+        well that the linearisation cannot be what is wrong, there is none.
+        """
+        n, dof, x_linear = self.process.n, 0, belief.x
+        if np.diagonal(belief.P)[:n].max() < (SMALL_STEP / 5.0) ** 2:
+            return belief, Verdict(False, nis, dof)
         for _ in range(ITERATIONS):
-            innovation, H, variance = measurement.read(self.process, x, pressure)
-            S = H @ belief.P @ H.T + np.diag(variance)
-            factor = cho_factor(S)
-            K = cho_solve(factor, H @ belief.P).T
-            residual = innovation + H @ (x - belief.x)
-            x_next = belief.x + K @ residual
-            moved, x = float(np.max(np.abs((x_next - x)[: 2 * self.process.n]))), x_next
+            innovation, H, variance = measurement.read(self.process, x_linear, pressure)
+            residual = innovation + H @ (x_linear - belief.x)
+            x, P, nis = correct(belief.x, belief.P, residual, H, variance)
+            moved, x_linear, dof = float(np.abs((x - x_linear)[:n]).max()), x, len(variance)
             if moved < SMALL_STEP:
                 break
-        nis = float(residual @ cho_solve(factor, residual)) if moved < SMALL_STEP else math.inf
-        keep = np.eye(x.size) - K @ H
-        P = keep @ belief.P @ keep.T + (K * variance) @ K.T
-        return Belief(belief.t, x, 0.5 * (P + P.T)), nis, variance.size
+        accepted = moved < SMALL_STEP and nis <= self._gate(dof)
+        return Belief(belief.t, x, P) if accepted else belief, Verdict(accepted, nis, dof)
 
     def _gate(self, dof: int) -> float:
         if dof not in self._gates:
             self._gates[dof] = float(chi2.ppf(self.config.gate_probability, dof))
         return self._gates[dof]
 
-    def _reset(self, t: float, x: Array | None = None, measurement: Measurement | None = None) -> Belief:
-        """As wide as at the start, where the last poses of all tracked bodies are, or else around x or rest."""
+    def _relocated(self, item: _Entry, measurement: Measurement, verdicts: list[Verdict]) -> Belief | None:
+        """Where to begin anew, if samples have been refused for long enough and tell where."""
+        known, patience = item.accepted_at > -math.inf, self.config.recovery_time
+        since = [
+            item.refused_since.get(sensor, item.t)
+            for sensor, verdict in zip(measurement.sensors, verdicts, strict=True)
+            if not verdict.accepted
+        ]
+        if not since or (known and not item.t - min(since) > patience):
+            return None
+        if isinstance(measurement, PoseSet):
+            before = (entry.measurement for entry in self._log)
+            sets = [*(m for m in before if isinstance(m, PoseSet)), measurement]
+            return self._relocation.from_poses(sets, item.belief.x, item.pressure, known)
+        silent = item.t - item.accepted_at > patience
+        return self._relocation.from_rest(item.t, item.belief.x) if silent else None
+
+    def _begin_anew(self, item: _Entry, belief: Belief) -> None:
         self.resets += 1
-        start = self.process.start(t, self.config.start_spread, self.config.start_rate_spread)
-        recent = [entry.measurement for entry in self._log if t - entry.t <= self.config.recovery_time]
-        poses = {m.sensor: m.X_WS for m in [*recent, measurement] if isinstance(m, PoseSample)}
-        n, mean = self.process.n, start.x if x is None else x.copy()
-        mean[:n] = self._tracking.configuration(poses, near=mean[:n]).q
-        mean[n:] = 0.0
-        return start._replace(x=mean)
+        item.belief, item.begins_anew = belief._replace(t=item.t), True
+        item.refused_since, item.accepted_at = {}, -math.inf
 
 
 def _inverse(P: Array) -> Array:

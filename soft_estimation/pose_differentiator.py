@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ class PoseDifferentiator:
     def started(self) -> bool:
         return math.isfinite(self._t)
 
+    located = started
+
     def feed_pose(self, t: float, sensor: str, X_WS: Any) -> None:
         """Pose of a tracked body in the world of ROS."""
         if not math.isfinite(t):
@@ -47,6 +50,11 @@ class PoseDifferentiator:
             self._flush()
         self._t = t
         self._poses[sensor] = X_WS
+
+    def feed_poses(self, t: float, X_WS: Mapping[str, Any]) -> None:
+        """Poses of several tracked bodies at one time."""
+        for sensor, X in X_WS.items():
+            self.feed_pose(t, sensor, X)
 
     def estimate(self, t: float) -> Motion:
         """The motion at time t [s], or at that of the last poses if it is later. ValueError before the first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from scipy.spatial.transform import Rotation
 
 from soft_dynamics import quaternion
 from soft_dynamics.arguments import Array, as_array
+
+from .kernels import are_rigid
 
 ROTATION_TOLERANCE = 1e-6  # [-] further from orthonormal is not a rounding error
 
@@ -42,6 +45,15 @@ def as_pose(name: str, X_WB: Any) -> Array:
     return X
 
 
+def as_poses(names: Sequence[str], X_WB: Sequence[Any]) -> Array:
+    """Checked copies of many poses (k, 4, 4), named in the error."""
+    if all(np.shape(X) == (4, 4) for X in X_WB):
+        poses = np.array(X_WB, dtype=np.float64)
+        if are_rigid(poses, ROTATION_TOLERANCE):
+            return poses
+    return np.array([as_pose(f'poses[{name!r}]', X) for name, X in zip(names, X_WB, strict=True)])
+
+
 def as_rotation(name: str, R_WB: Any) -> Array:
     """A checked copy of R_WB (3, 3); ValueError unless it is a rotation."""
     R = as_array(name, R_WB)
@@ -67,9 +79,3 @@ def rotation_vector(R: Array) -> Array:
     sine = math.hypot(x, y, z)
     scale = 2.0 * math.atan2(sine, w) / sine if sine > 0.0 else 2.0
     return np.array([scale * x, scale * y, scale * z])
-
-
-def skew(a: Array) -> Array:
-    """[a]x with [a]x b = a x b."""
-    x, y, z = a.tolist()
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +15,10 @@ from soft_dynamics.description import Disc
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot
 
-TAYLOR_TERMS, TAYLOR_RADIUS = 7, 0.25  # relative error of the first short step below 1e-9
+from .kernels import advance
+
+WRENCH = [3, 4, 5, 0, 1, 2]  # torque and force among the forces of a base, whose positions come first
+CONSTANT_WORK = ('gain', 'volume')  # chambers whose generalised force does not depend on the pose
 
 
 class Belief(NamedTuple):
@@ -21,6 +27,14 @@ class Belief(NamedTuple):
     t: float
     x: Array
     P: Array
+
+
+class Linearisation(NamedTuple):
+    """A = d(qd, qdd)/d(q, qd), B = d(qd, qdd)/d(tau), and (qd, qdd) itself."""
+
+    A: Array
+    B: Array
+    rates: Array
 
 
 @dataclass(frozen=True)
@@ -42,27 +56,6 @@ class ProcessNoise:
             raise ValueError(f'step must be > 0, got {self.step}')
 
 
-def discretise(A: Array, f: Array, Q: Array, dt: float) -> tuple[Array, Array, Array]:
-    """(Phi, step, covariance) of dx = f + A (x - x0) + noise of density Q over dt, from x0.
-
-    Phi = exp(A dt)     step = int exp(A s) f ds     covariance = int exp(A s) Q exp(A s)^T ds
-    by a Taylor series over dt/2^m and m doublings: X(2h) = X(h) + Phi(h) X(h) [Phi(h)^T].
-    """
-    doublings = max(0, int(np.ceil(np.log2(np.abs(A).sum(1).max() * dt / TAYLOR_RADIUS + 1e-300))))
-    h = dt / 2**doublings
-    n, Ah = A.shape[0], A * h
-    Phi, step, cov = np.eye(n) + Ah, h * f, h * Q
-    power, moved, spread = Ah, step, cov
-    for k in range(2, TAYLOR_TERMS + 2):
-        moved = Ah @ moved / k
-        spread = (Ah @ spread + spread @ Ah.T) / k
-        power = Ah @ power / k
-        Phi, step, cov = Phi + power, step + moved, cov + spread
-    for _ in range(doublings):
-        step, cov, Phi = step + Phi @ step, cov + Phi @ cov @ Phi.T, Phi @ Phi
-    return Phi, step, 0.5 * (cov + cov.T)
-
-
 class Process:
     """Carries a belief forward under pressures.
 
@@ -81,8 +74,15 @@ class Process:
         self.size = 3 * n if noise.drift > 0.0 else 2 * n
         self.given = slice(0, 6 if robot.description.base.type == 'prescribed' else 0)
         self.force_scale = force_scale(robot)
-        self._white = (noise.force * self.force_scale) ** 2
-        self._walk = (noise.drift * self.force_scale) ** 2
+        self._densities = np.zeros((3, n))  # of white force, drift and acceleration
+        self._densities[0] = (noise.force * self.force_scale) ** 2
+        self._densities[1] = (noise.drift * self.force_scale) ** 2
+        self._densities[2, self.given] = noise.base_acceleration**2
+        chambers = robot.description.actuation.chambers
+        constant = all(chamber.work in CONSTANT_WORK for chamber in chambers)
+        self._actuation = robot.actuation(robot.rest) if constant else None
+        self._on_moving_base = with_moving_base(robot) if robot.description.base.type == 'fixed' else None
+        self._last: tuple[Array, Array, Linearisation] | None = None
 
     def start(self, t: float, spread: float, spread_rate: float) -> Belief:
         """At rest, give or take `spread` [rad or m] and `spread_rate`; a base that somebody moves is where it is."""
@@ -98,42 +98,70 @@ class Process:
 
     def force(self, x: Array, pressure: Array) -> Array:
         """Generalised forces of the pressures and of what the model does not know."""
-        tau = self.robot.actuation(x[..., : self.n]) @ pressure
+        A = self.robot.actuation(x[..., : self.n]) if self._actuation is None else self._actuation
+        tau = A @ pressure
         return tau + x[..., 2 * self.n :] if self.size > 2 * self.n else tau
 
     def acceleration(self, x: Array, pressure: Array) -> Array:
         n = self.n
         return self.robot.forward_dynamics(x[..., :n], x[..., n : 2 * n], self.force(x, pressure))
 
+    def linearise(self, x: Array, pressure: Array) -> Linearisation:
+        """Exact derivatives at x; those of the last call are kept, for arrays that nobody changes."""
+        if self._last is None or self._last[0] is not x or self._last[1] is not pressure:
+            n, tau = self.n, self.force(x, pressure)
+            q, qd = x[:n], x[n : 2 * n]
+            A, B = self.robot.linearize(q, qd, tau)
+            rates = np.concatenate([qd, self.robot.forward_dynamics(q, qd, tau)])
+            self._last = x, pressure, Linearisation(A, B, rates)
+        return self._last[2]
+
+    def base_wrench(self, x: Array, pressure: Array) -> tuple[Array, Array]:
+        """(W, dW/dx): the wrench on the robot at its base under its own motion, and its derivatives.
+
+        A fixed base is a prescribed one that does not move, and W the first six forces of inverse dynamics:
+        dW/dx = dW/d(q, qd) + M_W dqdd/dx, all of them exact.
+        """
+        if self._on_moving_base is None:
+            W = functools.partial(self._moving_base_wrench, pressure)
+            return W(x), slopes(W, x)
+        n, robot, zero = self.n, self._on_moving_base, np.zeros(6)
+        A, B, rates = self.linearise(x, pressure)
+        q, qd, qdd = (np.concatenate([zero, part]) for part in (x[:n], rates[:n], rates[n:]))
+        dq, dqd, M = (slope[WRENCH, 6:] for slope in robot.inverse_derivatives(q, qd, qdd))
+        H = np.zeros((6, self.size))
+        H[:, : 2 * n] = np.concatenate([dq, dqd], 1) + M @ A[n:]
+        if self.size > 2 * n:
+            H[:, 2 * n :] = M @ B[n:]
+        return robot.inverse_dynamics(q, qd, qdd)[WRENCH], H
+
+    def _moving_base_wrench(self, pressure: Array, x: Array) -> Array:
+        n = self.n
+        return self.robot.base_wrench(x[..., :n], x[..., n : 2 * n], self.acceleration(x, pressure))
+
     def predict(self, belief: Belief, t: float, pressure: Array) -> Belief:
         """The belief at a later time under constant pressures."""
-        return self.transition(belief, t, pressure)[0]
+        for end in self._ends(belief.t, t):
+            belief = self._step(belief, end, pressure)[0]
+        return belief
 
     def transition(self, belief: Belief, t: float, pressure: Array) -> tuple[Belief, Array]:
         """The belief at a later time, and the derivative of its mean with respect to the mean now."""
-        count = int(np.ceil((t - belief.t) / self.noise.step - 1e-9))
         Phi = np.eye(self.size)
-        for end in np.linspace(belief.t, t, count + 1)[1:].tolist():
+        for end in self._ends(belief.t, t):
             belief, Phi_step = self._step(belief, end, pressure)
             Phi = Phi_step @ Phi
         return belief, Phi
 
+    def _ends(self, start: float, end: float) -> list[float]:
+        """Of equal steps, none longer than `step`."""
+        count = math.ceil((end - start) / self.noise.step - 1e-9)
+        return [start + k * (end - start) / count for k in range(1, count)] + [end][:count]
+
     def _step(self, belief: Belief, t: float, pressure: Array) -> tuple[Belief, Array]:
-        n, x = self.n, belief.x
-        q, qd, tau = x[:n], x[n : 2 * n], self.force(x, pressure)
-        A_model, B = self.robot.linearize(q, qd, tau)
-        A, f, Q = np.zeros((self.size, self.size)), np.zeros(self.size), np.zeros((self.size, self.size))
-        A[: 2 * n, : 2 * n] = A_model
-        f[:n], f[n : 2 * n] = qd, self.robot.forward_dynamics(q, qd, tau)
-        Q[: 2 * n, : 2 * n] = (B * self._white) @ B.T
-        given = np.arange(n, 2 * n)[self.given]
-        Q[given, given] += self.noise.base_acceleration**2
-        if self.size > 2 * n:
-            A[: 2 * n, 2 * n :] = B
-            Q[2 * n :, 2 * n :] = np.diag(self._walk)
-        Phi, step, cov = discretise(A, f, Q, t - belief.t)
-        P = Phi @ belief.P @ Phi.T + cov
-        return Belief(t, x + step, 0.5 * (P + P.T)), Phi
+        A, B, rates = self.linearise(belief.x, pressure)
+        Phi, step, P = advance(A, B, rates, belief.P, self._densities, t - belief.t)
+        return Belief(t, belief.x + step, P), Phi
 
 
 def force_scale(robot: Robot) -> Array:
@@ -142,3 +170,17 @@ def force_scale(robot: Robot) -> Array:
     eps = 1e-6
     stiffness = np.abs(robot.elastic(robot.rest + eps) - robot.elastic(robot.rest - eps)) / (2.0 * eps)
     return np.where(reach > 0.0, reach, stiffness)
+
+
+def with_moving_base(robot: Robot) -> Robot:
+    """The same robot with six coordinates more, of its base."""
+    description = robot.description
+    base = dataclasses.replace(description.base, type='prescribed')
+    return Robot(dataclasses.replace(description, base=base))
+
+
+def slopes(function: Any, x: Array, eps: float = 1e-6) -> Array:
+    """Jacobian (m, n) by central differences of a function that takes many rows at once."""
+    steps = eps * np.eye(x.size)
+    rows = function(np.concatenate([x + steps, x - steps]))
+    return np.asarray((rows[: x.size] - rows[x.size :]).T / (2.0 * eps))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from soft_dynamics.arguments import Array, as_array
 
-from .configuration import Tracking
-from .poses import pose_from_rpy, rotation_vector, skew
+from .configuration import Tracking, frame_index
+from .kernels import pose_innovations
+from .poses import pose_from_rpy
 from .process import Process
+from .process import slopes as slopes  # also for those who have no process
 
 
 class Reading(NamedTuple):
@@ -22,48 +26,66 @@ class Reading(NamedTuple):
 
 
 class Measurement(Protocol):
-    """Something measured at time t by `sensor`."""
+    """Something measured at time t by `sensors`, each of which has its share of the rows of a reading."""
 
     @property
     def t(self) -> float: ...
 
     @property
-    def sensor(self) -> str: ...
+    def sensors(self) -> tuple[str, ...]: ...
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading: ...
 
+    def only(self, k: int) -> Measurement:
+        """What sensor k measured."""
 
-class PoseSample(NamedTuple):
-    """Pose X_MF of frame `frame` in the world of the robot file; the sensor S sits at p_FS on it."""
+    def behind(self, k: int) -> Measurement:
+        """What the sensors from k on measured."""
+
+
+class Places(NamedTuple):
+    """Of tracked frames: their index, how many coordinates lie before them, and where on them the sensors sit."""
+
+    frame: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int64]
+    p_FS: Array  # [m]
+
+
+class PoseSet(NamedTuple):
+    """Poses X_MF (k, 4, 4) of frames at one time, in the world of the robot file; sensors S sit at p_FS on them."""
 
     t: float
-    sensor: str
-    frame: str
-    X_WS: Array  # as it was measured
+    sensors: tuple[str, ...]
+    X_WS: Array  # as they were measured
     X_MF: Array
-    p_FS: Array
+    place: Places
     noise: tuple[float, float]  # [rad], [m]
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         """Innovation (log R_meas R^T, p_MS_meas - p_MS), world axes: the noise is that of the sensor's own place."""
+        robot, rows = process.robot, 6 * len(self.sensors)
         q = x[: process.n]
-        X_MF = process.robot.pose(q, self.frame)
-        J = process.robot.jacobian(q, self.frame)
-        arm_M = X_MF[:3, :3] @ self.p_FS
-        p_MS = self.X_MF[:3, :3] @ self.p_FS + self.X_MF[:3, 3]
-        innovation = np.concatenate(
-            [rotation_vector(self.X_MF[:3, :3] @ X_MF[:3, :3].T), p_MS - X_MF[:3, 3] - arm_M]
-        )
-        H = np.zeros((6, process.size))
-        H[:3, : process.n], H[3:, : process.n] = J[:3], J[3:] - skew(arm_M) @ J[:3]
-        return Reading(innovation, H, np.repeat(np.square(self.noise), 3))
+        innovation, H = np.empty(rows), np.empty((rows, process.size))
+        J_tip, X_M = robot.jacobian(q, 'tip'), robot.forward_kinematics(q)
+        pose_innovations(X_M, J_tip, *self.place[:2], self.X_MF, self.place.p_FS, innovation, H)
+        return Reading(innovation, H, np.tile(np.repeat(np.square(self.noise), 3), len(self.sensors)))
+
+    def only(self, k: int) -> PoseSet:
+        return self._part(slice(k, k + 1))
+
+    def behind(self, k: int) -> PoseSet:
+        return self._part(slice(k, None)) if k else self
+
+    def _part(self, part: slice) -> PoseSet:
+        place = Places(self.place.frame[part], self.place.columns[part], self.place.p_FS[part])
+        return PoseSet(self.t, self.sensors[part], self.X_WS[part], self.X_MF[part], place, self.noise)
 
 
 class ShapeSample(NamedTuple):
     """Points p_MC (n, 3) of the body at the arc lengths s, in the world of the robot file."""
 
     t: float
-    sensor: str
+    sensors: tuple[str, ...]
     s: Array
     points: Array
     noise: float  # [m]
@@ -77,31 +99,31 @@ class ShapeSample(NamedTuple):
         H[:, : process.n] = slopes(points, q)
         return Reading(self.points.reshape(-1) - points(q), H, np.full(self.points.size, self.noise**2))
 
+    def only(self, _k: int) -> ShapeSample:
+        return self
+
+    def behind(self, _k: int) -> ShapeSample:
+        return self
+
 
 class WrenchSample(NamedTuple):
     """Wrench (torque, force) on the robot at its base, in its axes."""
 
     t: float
-    sensor: str
+    sensors: tuple[str, ...]
     wrench: Array
     noise: tuple[float, float]  # [N m], [N]
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         """The base carries what moves: h = W(q, qd, qdd) with qdd from the model.                 [Mehl, eq. 28]"""
+        wrench, H = process.base_wrench(x, pressure)
+        return Reading(self.wrench - wrench, H, np.repeat(np.square(self.noise), 3))
 
-        def wrench(x: Array) -> Array:
-            n = process.n
-            qdd = process.acceleration(x, pressure)
-            return process.robot.base_wrench(x[..., :n], x[..., n : 2 * n], qdd)
+    def only(self, _k: int) -> WrenchSample:
+        return self
 
-        return Reading(self.wrench - wrench(x), slopes(wrench, x), np.repeat(np.square(self.noise), 3))
-
-
-def slopes(function: Any, x: Array, eps: float = 1e-6) -> Array:
-    """Jacobian (m, n) by central differences of a function that takes many rows at once."""
-    steps = eps * np.eye(x.size)
-    rows = function(np.concatenate([x + steps, x - steps]))
-    return np.asarray((rows[: x.size] - rows[x.size :]).T / (2.0 * eps))
+    def behind(self, _k: int) -> WrenchSample:
+        return self
 
 
 class Mounting:
@@ -112,13 +134,22 @@ class Mounting:
         self._tracking = tracking
         self._sensors = {s.name: s for s in description.sensors}
         self._length = tracking.robot.length
+        self._places: dict[tuple[str, ...], Places] = {}
 
-    def pose(self, t: float, name: str, X_WS: Any, noise: tuple[float, float]) -> PoseSample:
-        X_MF = self._tracking.frame_pose(name, X_WS)
-        sensor = self._sensors[name]
-        return PoseSample(
-            t, name, sensor.frame, as_array('X_WS', X_WS), X_MF, np.array(sensor.position), noise
-        )
+    def poses(self, t: float, poses: Mapping[str, Any], noise: tuple[float, float]) -> PoseSet:
+        """From poses X_WS of one time, by sensor."""
+        names = tuple(poses)
+        X_WS, X_MF = self._tracking.frame_poses(poses)
+        place = self._places.get(names)
+        if place is None:
+            place = self._places[names] = self._tracking_places(names)
+        return PoseSet(t, names, X_WS, X_MF, place, noise)
+
+    def _tracking_places(self, names: tuple[str, ...]) -> Places:
+        robot, sensors = self._tracking.robot, [self._sensors[name] for name in names]
+        frames = [frame_index(robot, sensor) for sensor in sensors]
+        columns = [self._tracking.coordinates_before(frame) for frame in frames]
+        return Places(np.array(frames), np.array(columns), np.array([s.position for s in sensors]))
 
     def wrench(self, t: float, name: str, wrench_S: Any, noise: tuple[float, float]) -> WrenchSample:
         """From the wrench about the sensor, in its axes."""
@@ -129,7 +160,7 @@ class Mounting:
         X_BS = pose_from_rpy(sensor.position, sensor.rpy)
         force_B = X_BS[:3, :3] @ w[3:]
         torque_B = X_BS[:3, :3] @ w[:3] + np.cross(X_BS[:3, 3], force_B)
-        return WrenchSample(t, name, np.concatenate([torque_B, force_B]), noise)
+        return WrenchSample(t, (name,), np.concatenate([torque_B, force_B]), noise)
 
     def shape(self, t: float, name: str, s: Any, points_S: Any, noise: float, places: int) -> ShapeSample:
         """From points in the sensor's frame, of which as many as `places`, evenly spread, are used; NaN are lost."""
@@ -145,7 +176,7 @@ class Mounting:
         kept = kept[np.unique(np.linspace(0, kept.size - 1, min(places, kept.size)).round().astype(int))]
         base = self._tracking.robot.pose(self._tracking.robot.rest, 'base')
         X_MS = base @ pose_from_rpy(sensor.position, sensor.rpy)
-        return ShapeSample(t, name, s[kept], points[kept] @ X_MS[:3, :3].T + X_MS[:3, 3], noise)
+        return ShapeSample(t, (name,), s[kept], points[kept] @ X_MS[:3, :3].T + X_MS[:3, 3], noise)
 
     def _sensor(self, name: str, kind: str) -> Any:
         sensor = self._sensors.get(name)

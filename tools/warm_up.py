@@ -10,6 +10,7 @@ import numpy as np
 
 import soft_dynamics as sd
 from soft_control.allocation import Allocation
+from soft_estimation.model_filter import ModelFilter
 from soft_hw_bridge.fiber.integrate import integrate_curve
 
 T = [0.0, 0.01]
@@ -35,6 +36,9 @@ def motions() -> None:
     robot, bent = sd.load('honeycomb_arm'), sd.load('fabric_arm')
     one = np.zeros(robot.nq)
     robot.linearize(one, one, one)
+    estimator = ModelFilter(robot)
+    estimator.feed_pose(0.0, 'plate4', np.eye(4))
+    estimator.feed_wrench(0.01, 'base_ft', np.zeros(6))
     for method in ('implicit', 'rk4', 'LSODA'):
         robot.simulate(one, one, None, T, method)
     bent.simulate(np.zeros(bent.nq), np.zeros(bent.nq), None, T)

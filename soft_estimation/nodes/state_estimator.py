@@ -27,9 +27,11 @@ from soft_dynamics.ros.run import run_node
 from soft_estimation.differentiator import DifferentiatorConfig
 from soft_estimation.model_filter import FilterConfig, ModelFilter
 from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.pose_sets import PoseCollector, Poses
 from soft_estimation.poses import pose
 
 METHODS = ('model', 'differentiator')
+POSE_KINDS = ('mocap', 'vive')
 FUTURE_LIMIT = 0.1  # [s] a stamp further ahead of the clock is wrong
 JUMP_LIMIT = 0.5  # [s] a clock that goes back further has been set anew: a bag that starts over
 
@@ -43,8 +45,10 @@ class Config:
     sensors: tuple[str, ...] = quantity(
         (), doc='sensors of the robot file to use; none: all that the method takes'
     )
-    rate: float = quantity(200.0, unit='Hz', doc='of the published state')
-    sensor_rate: float = quantity(100.0, unit='Hz', doc='samples of each sensor beyond this are left out')
+    rate: float = quantity(
+        200.0, unit='Hz', doc='of the state, at least; see the docs for when it is published'
+    )
+    sensor_rate: float = quantity(250.0, unit='Hz', doc='samples of each sensor beyond this are left out')
     blackout_limit: float = quantity(2.0, unit='s', doc='without any sample no state is published any more')
     filter: FilterConfig = FilterConfig()
     differentiator: DifferentiatorConfig = DifferentiatorConfig()
@@ -58,7 +62,11 @@ class Config:
 
 
 class StateEstimator(ManagedNode):
-    """Feeds the sensors to the filter as they come and asks it for the state of now. Parameters apply at configure."""
+    """Feeds the sensors to the filter as they come and asks it for the state of now. Parameters apply at configure.
+
+    The state is published as soon as a set of poses is complete (without tracked bodies: the fiber's shape, or else the
+    wrench), but not sooner than half a period after the last state; and whenever a period has passed without.
+    """
 
     config: Config
 
@@ -78,14 +86,17 @@ class StateEstimator(ManagedNode):
         self._robot = load(self.config.robot)
         sensors = self._chosen(self._robot)
         self._diagnostics.hardware_id = self._robot.name
+        kinds = {sensor.kind: {s.name for s in sensors if s.kind == sensor.kind} for sensor in sensors}
+        self._bodies = {kind: kinds[kind] for kind in POSE_KINDS if kind in kinds}
+        self._leading = set(self._bodies) or {'fiber' if 'fiber' in kinds else 'ft'}
         self._make_estimator()
-        _warm_up(self._make_filter())
+        _warm_up(self._make_filter(), sensors)
         self._subscribe(sensors)
         self._configured = True
         return super().on_configure(state)
 
     def on_activate(self, state: Any) -> Any:
-        self._timer = self.create_timer(1.0 / self.config.rate, self._publish)
+        self._timer = self.create_timer(1.0 / self.config.rate, self._on_timer)
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> Any:
@@ -107,7 +118,7 @@ class StateEstimator(ManagedNode):
                 raise ValueError(f'sensors: {robot.name} has {", ".join(known) or "none"}, got {name!r}')
         chosen = [known[name] for name in self.config.sensors or known]
         if self.config.method == 'differentiator':
-            others = [s.name for s in chosen if s.kind not in ('mocap', 'vive')]
+            others = [s.name for s in chosen if s.kind not in POSE_KINDS]
             if self.config.sensors and others:
                 raise ValueError(f'sensors: the differentiator takes tracked bodies only, got {others[0]!r}')
             chosen = [s for s in chosen if s.name not in others]
@@ -122,6 +133,8 @@ class StateEstimator(ManagedNode):
 
     def _make_estimator(self) -> None:
         self._estimator = self._make_filter()
+        self._collectors = {kind: PoseCollector(names) for kind, names in self._bodies.items()}
+        self._published_ns = 0
         self._start_ns: int | None = None
         self._last_fed: dict[str, float] = {}
         self._sources: set[str] = set()
@@ -135,7 +148,7 @@ class StateEstimator(ManagedNode):
             self._inputs.append(self.create_subscription(kind, topic, callback, SENSOR))
 
         for sensor in sensors:
-            if sensor.kind in ('mocap', 'vive'):
+            if sensor.kind in POSE_KINDS:
                 add(PoseStamped, f'{sensor.kind}/{sensor.name}/pose', partial(self._on_pose, sensor))
             elif sensor.kind == 'fiber':
                 add(ShapeSamples, 'fiber/shape', partial(self._on_shape, sensor))
@@ -145,38 +158,53 @@ class StateEstimator(ManagedNode):
             add(ChamberPressures, 'pressure/measured', self._on_pressure)
 
     def _on_pose(self, sensor: Sensor, msg: PoseStamped) -> None:
-        def feed(t: float) -> None:
-            self._estimator.feed_pose(t, sensor.name, pose(*pose_to_arrays(msg.pose)))
+        def feed(t: float) -> bool:
+            X_WS = pose(*pose_to_arrays(msg.pose))
+            return self._feed_sets(self._collectors[sensor.kind].add(t, sensor.name, X_WS))
 
         self._feed(sensor.name, sensor.kind, msg, feed)
 
+    def _feed_sets(self, sets: list[Poses]) -> bool:
+        """Whether there were any."""
+        for t, X_WS in sets:
+            self._estimator.feed_poses(t, X_WS)
+        return bool(sets)
+
     def _on_shape(self, sensor: Sensor, msg: ShapeSamples) -> None:
-        def feed(t: float) -> None:
+        def feed(t: float) -> bool:
             points = np.array(msg.points)
             if points.size != 3 * len(msg.arc_length):
                 raise ValueError(f'expected {len(msg.arc_length)} points, got {points.size} numbers')
             self._estimator.feed_shape(t, sensor.name, msg.arc_length, points.reshape(-1, 3))
+            return True
 
         self._feed(sensor.name, 'fiber', msg, feed)
 
     def _on_wrench(self, sensor: Sensor, msg: WrenchStamped) -> None:
-        def feed(t: float) -> None:
+        def feed(t: float) -> bool:
+            if 'ft' not in self._leading and not self._estimator.located:
+                return False  # it cannot tell from which pose to begin
             self._estimator.feed_wrench(t, sensor.name, wrench_to_array(msg.wrench))
+            return True
 
         self._feed(sensor.name, 'ft', msg, feed)
 
     def _on_pressure(self, msg: ChamberPressures) -> None:
-        def feed(t: float) -> None:
+        def feed(t: float) -> bool:
             measured = dict(zip(msg.names, msg.pressure, strict=False))
             missing = [name for name in self._robot.chamber_names if name not in measured]
             if missing:
                 raise ValueError(f'expected chamber {missing[0]!r}, got {", ".join(msg.names)}')
             self._estimator.feed_pressure(t, [measured[name] for name in self._robot.chamber_names])
+            return True
 
         self._feed('pressure', 'pressure', msg, feed)
 
-    def _feed(self, name: str, kind: str, msg: Any, feed: Callable[[float], None]) -> None:
-        """Let a sample in, unless it comes too soon after the last one of its sensor or makes no sense."""
+    def _feed(self, name: str, kind: str, msg: Any, feed: Callable[[float], bool]) -> None:
+        """Let a sample in, unless it comes too soon after the last one of its sensor or makes no sense.
+
+        feed tells whether there is news for the state.
+        """
         now_ns, stamp_ns = self._clock_ns(), time_to_ns(msg.header.stamp)
         if self._start_ns is None:
             self._start_ns = now_ns
@@ -186,7 +214,7 @@ class StateEstimator(ManagedNode):
         try:
             if t > now + FUTURE_LIMIT:
                 raise ValueError(f'stamp is {t - now:.3f} s ahead of the clock')
-            feed(t)
+            is_news = feed(t)
         except ValueError as error:
             self._refused += 1
             self._refusal = f'{name}: {error}'
@@ -196,13 +224,22 @@ class StateEstimator(ManagedNode):
         self._sources.add(kind)
         if kind != 'pressure':
             self._samples.tick(now_ns * 1e-9)
+        waited = now_ns - self._published_ns > 0.5e9 / self.config.rate
+        if is_news and kind in self._leading and waited and self._timer is not None:
+            self._timer.reset()  # the next period begins with this state
+            self._publish()
 
     # ---- state ---------------------------------------------------------------------------------------------------
+
+    def _on_timer(self) -> None:
+        for collector in self._collectors.values():
+            self._feed_sets(collector.flush())
+        self._publish()
 
     def _publish(self) -> None:
         now_ns = self._clock_ns()
         silent = self._samples.age(now_ns * 1e-9) > self.config.blackout_limit
-        if not self._estimator.started or self._start_ns is None or silent:
+        if not self._estimator.located or self._start_ns is None or silent:
             return
         estimate = self._estimator.estimate((now_ns - self._start_ns) * 1e-9)
         message = SoftState(
@@ -217,6 +254,7 @@ class StateEstimator(ManagedNode):
         message.header.stamp = time_from_ns(self._start_ns + round(estimate.t * 1e9))
         message.header.frame_id = 'base_link'
         self._sources.clear()
+        self._published_ns = now_ns
         self._states.tick(now_ns * 1e-9)
         self._publisher.publish(message)
 
@@ -246,14 +284,20 @@ class StateEstimator(ManagedNode):
         return verdict._replace(values=values)
 
 
-def _warm_up(estimator: Any) -> None:
-    """Compile what a filter calls, so that the first samples do not wait for it."""
-    if isinstance(estimator, ModelFilter):
-        robot = estimator.process.robot
-        estimator.feed_pressure(0.0, np.zeros(len(robot.chamber_names)))
+def _warm_up(estimator: Any, sensors: list[Sensor]) -> None:
+    """Compile what the sensors need, so that the first samples do not wait for it."""
+    poses = {sensor.name: np.eye(4) for sensor in sensors if sensor.kind in POSE_KINDS}
+    for t in (0.0, 0.01):
+        estimator.feed_poses(t, poses)
+        if isinstance(estimator, ModelFilter):
+            estimator.feed_pressure(t, np.zeros(len(estimator.process.robot.chamber_names)))
+            for sensor in sensors:
+                if sensor.kind == 'ft':
+                    estimator.feed_wrench(t, sensor.name, np.zeros(6))
+                elif sensor.kind == 'fiber':
+                    estimator.feed_shape(t, sensor.name, [0.01, 0.02], [[0.0, 0.0, 0.01], [0.0, 0.0, 0.02]])
+    if estimator.started:
         estimator.estimate(0.02)
-        robot.jacobian(robot.rest, 'tip')
-        robot.forward_kinematics(robot.rest)
 
 
 def main(args: list[str] | None = None) -> int:

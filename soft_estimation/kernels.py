@@ -1,0 +1,274 @@
+"""The matrix work of the filter, compiled: matrices of ten to fifty rows cost less here than a call of BLAS.
+
+All in one file, because numba's cache looks at no other.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+TAYLOR_TERMS, TAYLOR_RADIUS = 7, 0.25  # relative error of the first short step below 1e-9
+BALANCING_SWEEPS = 3
+
+
+@njit(cache=True, error_model='numpy')
+def product(a, b, out):
+    """out = a b; the zeros of a cost nothing."""
+    for i in range(a.shape[0]):
+        row = out[i]
+        row[:] = 0.0
+        for k in range(a.shape[1]):
+            if a[i, k] != 0.0:
+                for j in range(b.shape[1]):
+                    row[j] += a[i, k] * b[k, j]
+
+
+@njit(cache=True, error_model='numpy')
+def congruence(a, p, work, out):
+    """out = a p a^T of a symmetric p."""
+    product(a, p, work)
+    product(a, np.ascontiguousarray(work.T), out)
+    for i in range(out.shape[0]):
+        for j in range(i):
+            out[i, j] = out[j, i] = 0.5 * (out[i, j] + out[j, i])
+
+
+@njit(cache=True, error_model='numpy')
+def balanced_norm(A):
+    """Largest row sum of D^-1 A D, for the diagonal D that makes rows and columns alike.   [Osborne 1960]"""
+    n = A.shape[0]
+    scale = np.ones(n)
+    largest = 0.0
+    for sweep in range(BALANCING_SWEEPS + 1):
+        largest = 0.0
+        for i in range(n):
+            row, column = 0.0, 0.0
+            for j in range(n):
+                if j != i:
+                    row += abs(A[i, j]) * scale[j] / scale[i]
+                    column += abs(A[j, i]) * scale[i] / scale[j]
+            if sweep < BALANCING_SWEEPS:  # what only gives or only takes may vanish
+                scale[i] *= math.sqrt(max(row, 1e-9) / max(column, 1e-9))
+            largest = max(largest, row + abs(A[i, i]))
+    return largest
+
+
+@njit(cache=True, error_model='numpy')
+def discretise(A, f, Q, dt):
+    """(Phi, step, covariance) of dx = f + A (x - x0) + noise of density Q over dt, from x0.
+
+    Phi = exp(A dt)     step = int exp(A s) f ds     covariance = int exp(A s) Q exp(A s)^T ds
+    by a Taylor series over dt/2^m and m doublings: X(2h) = X(h) + Phi(h) X(h) [Phi(h)^T]. None of it depends on the
+    units of x, so the balanced norm decides on m.
+    """
+    n = A.shape[0]
+    doublings = max(0, math.ceil(math.log2(balanced_norm(A) * dt / TAYLOR_RADIUS + 1e-300)))
+    h = dt / 2**doublings
+    Ah, Phi, step, cov = h * A, np.eye(n) + h * A, h * f, h * Q
+    power, moved, spread = Ah.copy(), step.copy(), cov.copy()
+    work, vector, other = np.empty((n, n)), np.empty(n), np.empty((n, n))
+    for k in range(2, TAYLOR_TERMS + 2):
+        product(Ah, power, work)
+        product(Ah, spread, other)
+        for i in range(n):
+            vector[i] = 0.0
+            for j in range(n):
+                power[i, j] = work[i, j] / k
+                spread[i, j] = (other[i, j] + other[j, i]) / k
+                vector[i] += Ah[i, j] * moved[j] / k
+                Phi[i, j] += power[i, j]
+                cov[i, j] += spread[i, j]
+        moved[:] = vector
+        step += moved
+    for _ in range(doublings):
+        for i in range(n):
+            vector[i] = 0.0
+            for j in range(n):
+                vector[i] += Phi[i, j] * step[j]
+        step += vector
+        congruence(Phi, cov, work, other)
+        cov += other
+        product(Phi, Phi, work)
+        Phi[:] = work
+    return Phi, step, cov
+
+
+@njit(cache=True, error_model='numpy')
+def advance(A_model, B, rates, P, noise, dt):
+    """(Phi, step, covariance after dt) of the state (q, qd, w) with qdd = ... + w, or of (q, qd) if P has no w.
+
+    Shapes: A_model (2n, 2n), B (2n, n), rates (2n,), noise (3, n): densities of white force, of the drift of w and of
+    acceleration.
+    """
+    n, size = B.shape[1], P.shape[0]
+    A, Q, f = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
+    A[: 2 * n, : 2 * n] = A_model
+    f[: 2 * n] = rates
+    for i in range(n, 2 * n):
+        for j in range(n, 2 * n):
+            for k in range(n):
+                Q[i, j] += B[i, k] * noise[0, k] * B[j, k]
+        Q[i, i] += noise[2, i - n]
+    if size > 2 * n:
+        A[: 2 * n, 2 * n :] = B
+        for i in range(n):
+            Q[2 * n + i, 2 * n + i] = noise[1, i]
+    Phi, step, cov = discretise(A, f, Q, dt)
+    moved, work = np.empty((size, size)), np.empty((size, size))
+    congruence(Phi, P, work, moved)
+    return Phi, step, moved + cov
+
+
+@njit(cache=True, error_model='numpy')
+def factorise(S):
+    """Overwrite the lower triangle of S with its Cholesky factor; False if S is not positive definite."""
+    for i in range(S.shape[0]):
+        for j in range(i + 1):
+            total = S[i, j]
+            for k in range(j):
+                total -= S[i, k] * S[j, k]
+            if i == j:
+                if not total > 0.0:
+                    return False
+                S[i, i] = math.sqrt(total)
+            else:
+                S[i, j] = total / S[j, j]
+    return True
+
+
+@njit(cache=True, error_model='numpy')
+def correct(x, P, residual, H, variance):
+    """(x, P, r^T S^-1 r) after an update in Joseph's form; infinite, and nothing changed, if S is not positive.
+
+    K = P H^T S^-1     P = (1 - K H) P (1 - K H)^T + K R K^T     R = diag(variance)
+    """
+    rows, size = H.shape
+    HP, S = np.empty((rows, size)), np.empty((rows, rows))
+    product(H, P, HP)
+    product(H, np.ascontiguousarray(HP.T), S)
+    for i in range(rows):
+        S[i, i] += variance[i]
+    if not factorise(S):
+        return x, P, math.inf
+    gain, whitened = HP.copy(), residual.copy()  # K^T, by two triangular solutions
+    for i in range(rows):
+        for k in range(i):
+            gain[i] -= S[i, k] * gain[k]
+            whitened[i] -= S[i, k] * whitened[k]
+        gain[i] /= S[i, i]
+        whitened[i] /= S[i, i]
+    x_after = x.copy()
+    for i in range(rows):
+        x_after += whitened[i] * gain[i]
+    for i in range(rows - 1, -1, -1):
+        for k in range(i + 1, rows):
+            gain[i] -= S[k, i] * gain[k]
+        gain[i] /= S[i, i]
+    K = np.ascontiguousarray(gain.T)
+    keep, work, P_after = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
+    product(K, -H, keep)
+    for i in range(size):
+        keep[i, i] += 1.0
+    congruence(keep, P, work, P_after)
+    for i in range(rows):
+        gain[i] *= variance[i]
+    product(K, gain, work)
+    return x_after, P_after + work, np.sum(whitened * whitened)
+
+
+@njit(cache=True, error_model='numpy')
+def correct_all(x, P, innovation, H, variance, rule):
+    """(x, P, tests, count) after the updates of the first `count` sensors, one after the other, all linearised at x.
+
+    rule: rows of each sensor, the limit of its test value, coordinates, and how far they may move from x. The first
+    sensor beyond these limits is not let in and ends it; tests holds its test value last.
+    """
+    rows, gate, n, reach = int(rule[0]), rule[1], int(rule[2]), rule[3]
+    tests = np.empty(len(variance) // rows)
+    start, residual = x, np.empty(rows)
+    for k in range(len(tests)):
+        first = k * rows
+        H_k = H[first : first + rows]
+        for i in range(rows):
+            residual[i] = innovation[first + i]
+            for j in range(len(x)):
+                residual[i] -= H_k[i, j] * (x[j] - start[j])
+        x_after, P_after, tests[k] = correct(x, P, residual, H_k, variance[first : first + rows])
+        if not (tests[k] <= gate and np.abs(x_after[:n] - start[:n]).max() < reach):
+            return x, P, tests[: k + 1], k
+        x, P = x_after, P_after
+    return x, P, tests, len(tests)
+
+
+@njit(cache=True, error_model='numpy')
+def rotation_vector(R, out):
+    """out = log R, of length 0 to pi [rad]; by the longest row of the quaternion's products, good at every angle."""
+    x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    w = 1.0 + R[0, 0] + R[1, 1] + R[2, 2]
+    if w < 1.0:  # more than 120 degrees
+        k = 0
+        for j in range(1, 3):
+            if R[j, j] > R[k, k]:
+                k = j
+        sign = 1.0 if (x, y, z)[k] >= 0.0 else -1.0
+        w = abs((x, y, z)[k])
+        a, b, c = (R[k, 0] + R[0, k]), (R[k, 1] + R[1, k]), (R[k, 2] + R[2, k])
+        own = 1.0 + 2.0 * R[k, k] - R[0, 0] - R[1, 1] - R[2, 2]
+        x, y, z = (own if k == 0 else a), (own if k == 1 else b), (own if k == 2 else c)
+        x, y, z = sign * x, sign * y, sign * z
+    sine = math.sqrt(x * x + y * y + z * z)
+    scale = 2.0 * math.atan2(sine, w) / sine if sine > 0.0 else 2.0 / w
+    out[0], out[1], out[2] = scale * x, scale * y, scale * z
+
+
+@njit(cache=True, error_model='numpy')
+def pose_innovations(X_M, J_tip, frames, columns, X_meas, arms, innovation, H):
+    """Fill in innovation (6k,) and H (6k, size) of k tracked frames from all frames X_M and the tip's Jacobian.
+
+    Innovation (log R_meas R^T, p_meas - p) of the sensor's place, `arms` away from the frame's origin, in M's axes.
+    Coordinates before a frame turn and move it as they do the tip, `columns` of them; those behind it do not.
+    """
+    n, tip, R = J_tip.shape[1], X_M.shape[0] - 1, np.empty((3, 3))
+    H[:] = 0.0
+    for s in range(frames.size):
+        X, Z, first = X_M[frames[s]], X_meas[s], 6 * s
+        for a in range(3):
+            for b in range(3):
+                R[a, b] = Z[a, 0] * X[b, 0] + Z[a, 1] * X[b, 1] + Z[a, 2] * X[b, 2]
+        rotation_vector(R, innovation[first : first + 3])
+        back = np.empty(3)  # from the tip to the sensor's place
+        for a in range(3):
+            arm = X[a, 0] * arms[s, 0] + X[a, 1] * arms[s, 1] + X[a, 2] * arms[s, 2]
+            arm_meas = Z[a, 0] * arms[s, 0] + Z[a, 1] * arms[s, 1] + Z[a, 2] * arms[s, 2]
+            innovation[first + 3 + a] = Z[a, 3] + arm_meas - X[a, 3] - arm
+            back[a] = X[a, 3] + arm - X_M[tip, a, 3]
+        for j in range(min(n, columns[s])):
+            w0, w1, w2 = J_tip[0, j], J_tip[1, j], J_tip[2, j]
+            H[first, j], H[first + 1, j], H[first + 2, j] = w0, w1, w2
+            H[first + 3, j] = J_tip[3, j] + w1 * back[2] - w2 * back[1]
+            H[first + 4, j] = J_tip[4, j] + w2 * back[0] - w0 * back[2]
+            H[first + 5, j] = J_tip[5, j] + w0 * back[1] - w1 * back[0]
+
+
+@njit(cache=True, error_model='numpy')
+def are_rigid(X, tolerance):
+    """True if all X (k, 4, 4) are rigid displacements with finite numbers."""
+    for pose in X:
+        total = 0.0
+        for a in range(3):
+            total += pose[a, 3]
+            for b in range(a + 1):
+                dot = pose[a, 0] * pose[b, 0] + pose[a, 1] * pose[b, 1] + pose[a, 2] * pose[b, 2]
+                if not abs(dot - (1.0 if a == b else 0.0)) <= tolerance:
+                    return False
+        volume = 0.0
+        for a in range(3):
+            b, c = (a + 1) % 3, (a + 2) % 3
+            volume += pose[0, a] * (pose[1, b] * pose[2, c] - pose[1, c] * pose[2, b])
+        last = pose[3, 0] == 0.0 and pose[3, 1] == 0.0 and pose[3, 2] == 0.0 and pose[3, 3] == 1.0
+        if not (volume > 0.0 and last and math.isfinite(total)):
+            return False
+    return True

@@ -1,0 +1,117 @@
+"""Where a robot is whose state was lost, or not known yet: from a run of poses that agree with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from soft_dynamics.arguments import Array
+
+from .configuration import Configuration, Tracking
+from .poses import rotation_vector
+from .process import Belief, Process
+from .sensing import PoseSet
+
+RUN, ENOUGH = 5, 3  # sets of poses that are looked at, and that are needed to leave a state that was known
+TOLERANCE = 0.05  # [rad or m] beyond it poses do not belong to the robot, or not to one motion
+
+
+class Snapshot(NamedTuple):
+    """The newest pose of every body at time t."""
+
+    t: float
+    X_WS: dict[str, Array]
+
+
+class Relocation:
+    """Finds coordinates and rates from poses alone, by the inverses of the models."""
+
+    def __init__(
+        self, process: Process, tracking: Tracking, spreads: tuple[float, float], noise: tuple[float, float]
+    ) -> None:
+        """spreads: of coordinates and rates at the start; noise [rad], [m]: of a pose."""
+        self._process, self._tracking, self._spreads = process, tracking, spreads
+        self._base_limits = 5.0 * noise[0], 5.0 * noise[1]
+        bases = [s.name for s in tracking.sensors.values() if s.frame == 'base']
+        self._base = bases[0] if bases and process.robot.description.base.type == 'fixed' else None
+
+    def from_rest(self, t: float, x: Array | None = None) -> Belief:
+        """As wide as at the start, around the coordinates of x or at rest."""
+        start = self._process.start(t, *self._spreads)
+        if x is not None:
+            start.x[: self._process.n] = x[: self._process.n]
+        return start
+
+    def from_poses(self, sets: Iterable[PoseSet], x: Array, pressure: Array, is_known: bool) -> Belief | None:
+        """A belief at the time of the last set, as wide as at the start, or None if the poses tell no clear story.
+
+        The unknown force is the one that would hold the robot there, give or take as much: the model need not explain
+        why the robot is where it is. is_known: there is a state to leave, which takes more than one set.
+        """
+        run = snapshots(sets)[-RUN:]
+        if len(run) < (ENOUGH if is_known else 1):
+            return None
+        q, found = x[: self._process.n], []
+        for snapshot in run if is_known else run[-1:]:
+            found.append(self._tracking.configuration(snapshot.X_WS, near=q))
+            q = found[-1].q
+        residuals = (item for c in found for item in c.residuals.items())
+        if any(residual.position > TOLERANCE for name, residual in residuals if name != self._base):
+            return None
+        times = np.array([snapshot.t for snapshot in run])[-len(found) :]
+        line = _line(times - times[-1], np.array([c.q for c in found]))
+        if line is None:
+            return None
+        self._find_base(run)
+        return self._belief(float(times[-1]), *line, found[-1], pressure)
+
+    def _find_base(self, run: list[Snapshot]) -> None:
+        """Take the place of a fixed base from its sensor, if that says it is not where it was."""
+        if self._base is None or self._base not in run[-1].X_WS:
+            return
+        seen = np.array([self._tracking.frame_pose(self._base, s.X_WS[self._base]) for s in run])
+        X_MB, before = np.eye(4), self._process.robot.pose(self._process.robot.rest, 'base')
+        X_MB[:3, :3] = Rotation.from_matrix(seen[:, :3, :3]).mean().as_matrix()
+        X_MB[:3, 3] = seen[:, :3, 3].mean(0)
+        turned = np.linalg.norm(rotation_vector(X_MB[:3, :3] @ before[:3, :3].T))
+        if turned > self._base_limits[0] or np.linalg.norm((X_MB - before)[:3, 3]) > self._base_limits[1]:
+            self._tracking.move_base(X_MB)
+
+    def _belief(self, t: float, q: Array, qd: Array, found: Configuration, pressure: Array) -> Belief:
+        n, start = self._process.n, self._process.start(t, *self._spreads)
+        start.x[:n], start.x[n : 2 * n] = q, np.where(found.observed, qd, 0.0)
+        if self._process.size > 2 * n:
+            held = self._process.robot.inverse_dynamics(q, np.zeros(n), np.zeros(n))
+            held -= self._process.force(start.x, pressure)
+            held[~found.observed], held[self._process.given] = 0.0, 0.0
+            start.x[2 * n :] = held
+            places = np.arange(2 * n, 3 * n)
+            start.P[places, places] += held**2
+        return start
+
+
+def snapshots(sets: Iterable[PoseSet]) -> list[Snapshot]:
+    """For each time the newest poses of all bodies, once all of them have been seen."""
+    sets = list(sets)
+    everyone = {name for s in sets for name in s.sensors}
+    newest: dict[str, Array] = {}
+    out: list[Snapshot] = []
+    for s in sets:
+        newest.update(zip(s.sensors, s.X_WS, strict=True))
+        if len(newest) == len(everyone):
+            if out and out[-1].t == s.t:
+                out.pop()
+            out.append(Snapshot(s.t, dict(newest)))
+    return out
+
+
+def _line(t: Array, q: Array) -> tuple[Array, Array] | None:
+    """Value at t = 0 and slope of the line through the rows of q; None if one of them is far from it."""
+    if len(t) < ENOUGH:
+        return q[-1], np.zeros_like(q[-1])
+    basis = np.stack([np.ones_like(t), t], 1)
+    line = np.linalg.lstsq(basis, q, rcond=None)[0]
+    return (line[0], line[1]) if np.abs(basis @ line - q).max() < TOLERANCE else None
