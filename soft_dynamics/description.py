@@ -329,11 +329,11 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return joined
 
 
-class _Loader(yaml.SafeLoader):
+class YamlLoader(yaml.SafeLoader):
     """YAML as people write it: 2e5 and 2.0e5 are numbers, as in YAML 1.2, and not texts."""
 
 
-_Loader.add_implicit_resolver(
+YamlLoader.add_implicit_resolver(
     'tag:yaml.org,2002:float',
     re.compile(r'^[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$'),
     list('-+0123456789'),
@@ -344,7 +344,7 @@ def load_description(name: str | Path, overrides: Mapping[str, Any] | None = Non
     """Read a shipped robot or a path; `overrides` is merged over the file, key by key."""
     path = robot_file(name)
     try:
-        data = yaml.load(path.read_text(encoding='utf-8'), _Loader)
+        data = yaml.load(path.read_text(encoding='utf-8'), YamlLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, 'problem_mark', None)
         line = f'line {mark.line + 1}: ' if mark else ''

@@ -100,7 +100,7 @@ def pressures_figure(robot: Robot, validation: Validation) -> str:
             color = COLORS[j % len(COLORS)]
             _line(axes, recording.t, 1e-3 * recording.pressure[:, column], color, name, 1.0)
         axes.set_title(f'{segment} [kPa]')
-        axes.legend(ncols=4, fontsize=7, loc='upper right')
+        axes.legend(ncols=4, fontsize=7, loc='lower right', bbox_to_anchor=(1.0, 0.98), borderaxespad=0.0)
 
     return _grid(draw, len(groups), 'time [s]')
 

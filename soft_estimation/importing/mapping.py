@@ -12,6 +12,7 @@ from typing import Literal
 
 import yaml
 
+from soft_dynamics.description import YamlLoader
 from soft_dynamics.reader import quantity, read
 from soft_dynamics.resources import share_folder
 
@@ -208,7 +209,7 @@ def load_mapping(name: str | Path) -> Mapping:
             f'no mapping {str(name)!r}; shipped are {shipped}; else give the path of a .yaml file'
         )
     try:
-        data = yaml.safe_load(path.read_text(encoding='utf-8'))
+        data = yaml.load(path.read_text(encoding='utf-8'), YamlLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise MappingError(path.name, [f'not YAML: {" ".join(str(error).split())}']) from None
     problems: list[str] = []

@@ -1,0 +1,163 @@
+"""Make a bag of a motion that is known: simulated, then written as a rig would have measured it.
+
+python -m tools.made_bag honeycomb_arm run --seconds 600                       all topics
+python -m tools.made_bag honeycomb_arm run --streams poses pressure --noise 1e-3
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import sys
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import CubicHermiteSpline
+
+import soft_dynamics as sd
+from soft_dynamics import quaternion
+from soft_dynamics.arguments import Array
+from soft_dynamics.bags import BagWriter, SampleWriter
+from soft_dynamics.description import Sensor
+from soft_dynamics.simulate import Trajectory
+from soft_estimation.configuration import frame_index
+from soft_estimation.poses import inverse, pose_from_rpy
+from soft_estimation.progress import ProgressBar
+
+START_NS = 1_700_000_000_000_000_000
+RATES = {'state': 200.0, 'pressure': 100.0, 'poses': 100.0, 'wrench': 500.0, 'fiber': 100.0}  # [Hz]
+FIBER_POINTS = 213
+Rows = Iterator[tuple[int, str, str, tuple[Any, ...]]]  # time, method of SampleWriter, topic, fields
+
+
+def driven(robot: sd.Robot, duration: float, rate: float = 100.0) -> Trajectory:
+    """The motion from rest under smooth pressures, different in every chamber."""
+    t = np.arange(round(duration * rate) + 1) / rate
+    chamber = np.arange(len(robot.chamber_names))
+    share = 0.5 + 0.4 * np.sin(2.0 * np.pi * (0.2 + 0.07 * chamber) * t[:, None] + chamber)
+    pressure = robot.description.actuation.pressure_max * np.minimum(1.0, t)[:, None] * share
+    return robot.simulate(robot.rest, np.zeros(robot.nq), pressure, t)
+
+
+class Rig:
+    """The sensors of a robot in a known motion."""
+
+    def __init__(self, robot: sd.Robot, motion: Trajectory, namespace: str = '', noise: float = 0.0) -> None:
+        self.robot, self.motion, self.namespace = robot, motion, namespace
+        self._q = CubicHermiteSpline(motion.t, motion.q, motion.qd)
+        self._qdd = np.gradient(motion.qd, motion.t, axis=0)
+        self._noise, self._random = noise, np.random.default_rng(0)
+        mount = robot.description.mount
+        self._X_WM = pose_from_rpy(mount.position, mount.rpy)
+
+    def rows(self, stream: str, rate: float) -> Rows:
+        """Everything that a stream publishes."""
+        t = np.arange(int(self.motion.t[-1] * rate + 1e-9) + 1) / rate
+        stamps = (START_NS + np.round(t * 1e9).astype(np.int64)).tolist()
+        made = getattr(self, f'_{stream}')(t)
+        for k, t_ns in enumerate(stamps):
+            for kind, topic, fields in made(k):
+                yield t_ns, kind, f'{self.namespace}/{topic}', fields
+
+    def _at(self, t: Array, values: Array) -> Array:
+        return np.stack([np.interp(t, self.motion.t, column) for column in values.T], 1)
+
+    def _noisy(self, values: Array) -> Array:
+        return values + self._noise * self._random.normal(size=values.shape)
+
+    def _state(self, t: Array) -> Any:
+        q, qd, qdd = self._noisy(self._q(t)), self._at(t, self.motion.qd), self._at(t, self._qdd)
+        names = self.robot.coordinate_names
+        return lambda k: [('state', 'state', (self.robot.name, names, (q[k], qd[k], qdd[k])))]
+
+    def _pressure(self, t: Array) -> Any:
+        p, names = self._at(t, self.motion.inputs), self.robot.chamber_names
+        return lambda k: [
+            ('pressures', f'pressure/{what}', (names, p[k])) for what in ('measured', 'command')
+        ]
+
+    def _wrench(self, t: Array) -> Any:
+        wrench_B = self.robot.base_wrench(self.motion.q, self.motion.qd, self._qdd)
+        (sensor, *_) = self._sensors('ft')
+        X_BS = pose_from_rpy(sensor.position, sensor.rpy)
+        force = self._at(t, wrench_B[:, 3:]) @ X_BS[:3, :3]
+        torque = (self._at(t, wrench_B[:, :3]) - np.cross(X_BS[:3, 3], self._at(t, wrench_B[:, 3:]))) @ X_BS[
+            :3, :3
+        ]
+        return lambda k: [('wrench', 'ft/wrench', ((*torque[k], *force[k]),))]
+
+    def _poses(self, t: Array) -> Any:
+        X_M = self.robot.forward_kinematics(self._noisy(self._q(t)))
+        bodies = []
+        for sensor in self._sensors('mocap', 'vive'):
+            X_FS = pose_from_rpy(sensor.position, sensor.rpy)
+            X_WS = self._X_WM @ X_M[:, frame_index(self.robot, sensor)] @ X_FS
+            bodies.append((f'{sensor.kind}/{sensor.name}/pose', X_WS))
+        return lambda k: [
+            ('pose', topic, (quaternion.from_rotation(X[k, :3, :3]), X[k, :3, 3])) for topic, X in bodies
+        ]
+
+    def _fiber(self, t: Array) -> Any:
+        q, s = self._q(t), np.linspace(0.0, self.robot.length, FIBER_POINTS)
+        X_MB = self.robot.pose(self.robot.rest, 'base')
+        sensors = self._sensors('fiber')
+        X_BS = pose_from_rpy(sensors[0].position, sensors[0].rpy) if sensors else np.eye(4)
+        X_SM = inverse(X_MB @ X_BS)
+
+        def made(k: int) -> Any:
+            points = self.robot.centerline(q[k], s) @ X_SM[:3, :3].T + X_SM[:3, 3]
+            return [('shape', 'fiber/shape', (s, points))]
+
+        return made
+
+    def _sensors(self, *kinds: str) -> list[Sensor]:
+        return [sensor for sensor in self.robot.description.sensors if sensor.kind in kinds]
+
+
+def write_bag(
+    path: Path, rig: Rig, streams: Collection[str], rates: dict[str, float] = RATES, **options: Any
+) -> Path:
+    """Write the streams of a rig in the order of time; options: storage, progress."""
+    merged = heapq.merge(*(rig.rows(stream, rates[stream]) for stream in streams), key=lambda row: row[0])
+    length, progress = rig.motion.t[-1] * 1e9, options.get('progress', lambda _: None)
+    with BagWriter(path, options.get('storage', 'mcap')) as bag:
+        writer = SampleWriter(bag)
+        for k, (t_ns, kind, topic, fields) in enumerate(merged):
+            getattr(writer, kind)(topic, t_ns, *fields)
+            if k % 1000 == 0:
+                progress((t_ns - START_NS) / length)
+    return path
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog='python -m tools.made_bag',
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument('robot', help='shipped robot or the path of a robot file')
+    parser.add_argument('out', type=Path, help='folder of the new bag')
+    parser.add_argument('--seconds', type=float, default=30.0)
+    parser.add_argument('--streams', nargs='+', choices=RATES, default=list(RATES))
+    parser.add_argument('--noise', type=float, default=0.0, help='of the coordinates [rad or m]')
+    options = parser.parse_args()
+    try:
+        robot = sd.load(options.robot)
+        streams = options.streams
+        if not any(sensor.kind == 'ft' for sensor in robot.description.sensors):
+            streams = [stream for stream in streams if stream != 'wrench']
+        rig = Rig(robot, driven(robot, options.seconds, 200.0), noise=options.noise)
+        with ProgressBar('writing') as bar:
+            write_bag(options.out, rig, streams, progress=bar)
+    except (ValueError, OSError, sd.SoftRobotError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    size = sum(file.stat().st_size for file in options.out.iterdir())
+    print(f'{options.out}: {options.seconds:g} s of {robot.name}, {", ".join(streams)}, {size / 1e6:.0f} MB')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
