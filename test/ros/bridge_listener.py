@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -21,6 +22,16 @@ OK, WARN, ERROR, STALE = (
 
 
 DIAGNOSTICS_DEPTH = 1000  # a test that is held up misses none
+
+
+@contextmanager
+def at_work(device: Any) -> Iterator[Any]:
+    """Let an emulated device, with its `loop` and its `emulator`, live in a thread."""
+    try:
+        with device.loop:
+            yield device
+    finally:
+        device.emulator.close()
 
 
 class BridgeListener:
@@ -69,6 +80,12 @@ class BridgeListener:
     def until_value(self, key: str, above: float) -> None:
         """Wait until a figure of the diagnostics exceeds a number."""
         self.node.spin_until(lambda: float(self.value(key) or '-inf') > above, f'{key} > {above}')
+
+    def is_mute(self) -> bool:
+        """Whether a bridge that was just told to publish nothing does so."""
+        since = time.time()
+        self.node.spin_for(0.5)
+        return not self.messages_since(since)
 
     def change(self, *transitions: str) -> None:
         """Lead the node through transitions such as 'deactivate'."""

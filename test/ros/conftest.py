@@ -6,8 +6,8 @@
 
 ros_process(module, params={}, remap={}, env={}, args=()) -> RosProcess
     Runs `main()` of a module of this work tree as a child process, ended with the test, whatever happens.
-    `.stop(SIGTERM)` sends a signal and returns the exit code, `.wait()` only waits for it; `.stdout` and
-    `.stderr` are the text so far.
+    `.stop(SIGTERM)` sends a signal and returns the exit code, `.wait()` only waits for it; `.refusal()` is the
+    line of a node that does not start; `.stdout` and `.stderr` are the text so far.
 
 ros_client_node -> ClientNode
     A node in the test process: `.call(type, service, request)` -> response, `.set_parameter(node, name,
@@ -84,6 +84,12 @@ class RosProcess:
     def wait(self, timeout: float = TIMEOUT) -> int:
         """Return the exit code."""
         return self.process.wait(timeout)
+
+    def refusal(self) -> str:
+        """Return the one line with which it refused to start."""
+        assert self.wait() == 1
+        (only,) = self.stderr.splitlines()
+        return only
 
     def stop(self, number: int = signal.SIGINT, timeout: float = TIMEOUT) -> int:
         """Send a signal and return the exit code, negative if it took SIGKILL in the end."""

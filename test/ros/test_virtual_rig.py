@@ -11,9 +11,8 @@ import pytest
 import yaml
 from geometry_msgs.msg import PoseStamped, WrenchStamped
 from rclpy.qos import qos_profile_sensor_data
-from ros.bridge_listener import ERROR, OK, BridgeListener
 from rosgraph_msgs.msg import Clock
-from soft_robot_suite.msg import ChamberPressures, ShapeSamples
+from soft_robot_suite.msg import ChamberPressures
 
 from soft_dynamics.description import load_description
 from soft_dynamics.resources import robot_file
@@ -65,33 +64,14 @@ def test_command_on_the_topic_bends_the_arm_on_the_topics(ros_process: Any, ros_
     ros_client_node.spin_until(lambda: measured[-1].pressure[0] > 1.9e5, 'pressure')
     ros_client_node.spin_until(lambda: abs(tips[-1].pose.position.y) > 0.2, 'bend about x')
     with RigClient(ports['control']) as client:
-        assert client.state()['command'][:4] == pytest.approx([2e5, 2e5, 0.0, 0.0], abs=100.0)
+        wanted = pytest.approx([2e5, 2e5, 0.0, 0.0], abs=100.0)
+        ros_client_node.spin_until(lambda: client.state()['command'][:4] == wanted, 'command')
         ros_client_node.destroy_timer(timer)
         ros_client_node.spin_until(
             lambda: max(client.state()['pressure']) < 1e3, 'venting when commands stop'
         )
     assert rig.stop(signal.SIGINT) == 0
     assert 'Traceback' not in rig.stderr
-
-
-def test_faults_reach_the_bridge_and_end(ros_process: Any, ros_client_node: Any) -> None:
-    rig = ros_process(RIG, {'robot': 'honeycomb_arm', 'mocap.rate': 60.0})
-    ports = ports_of(ros_client_node, rig)
-    bridge = ros_process('soft_hw_bridge.nodes.mocap_bridge', mocap_params(ports))
-    listener = BridgeListener(ros_client_node, 'mocap_bridge', PoseStamped, 'mocap/plate4/pose', SENSOR)
-    listener.until_messages()
-    with RigClient(ports['control']) as client:
-        for fault in ({'silent': True}, {'frozen': True}, {'untracked': ['plate4']}, {'restart': True}):
-            client.fault('mocap', **fault)
-            if 'restart' not in fault:
-                ros_client_node.spin_until(lambda: listener.status.level != OK, f'diagnosis of {fault}')
-            client.clear()
-            listener.until_level(OK)
-            listener.until_messages()
-        client.fault('mocap', silent=True)
-        listener.until_level(ERROR)
-    assert rig.stop(signal.SIGTERM) == 0
-    assert bridge.stop(signal.SIGINT) == 0
 
 
 def full_robot(path: Path) -> str:
@@ -103,35 +83,6 @@ def full_robot(path: Path) -> str:
     ]
     (path / 'full.yaml').write_text(yaml.safe_dump(data))
     return str(path / 'full.yaml')
-
-
-@pytest.mark.slow
-def test_every_device_can_be_killed_and_comes_back(
-    ros_process: Any, ros_client_node: Any, tmp_path: Path
-) -> None:
-    robot = full_robot(tmp_path)
-    ports = ports_of(ros_client_node, ros_process(RIG, {'robot': robot}))
-    host = {'host': '127.0.0.1'}
-    bridges = {
-        'mocap': (mocap_params(ports), PoseStamped, 'mocap/plate4/pose'),
-        'vive': ({'stand_in_port': ports['vive']['port']}, PoseStamped, 'vive/tracker/pose'),
-        'fiber': (host | {'port': ports['fiber']['port']}, ShapeSamples, 'fiber/shape'),
-        'ft': (ft_params(ports), WrenchStamped, 'ft/wrench'),
-        'pressure': (pressure_params(ports, robot), ChamberPressures, 'pressure/measured'),
-    }
-    listeners = {}
-    for device, (params, message, topic) in bridges.items():
-        ros_process(f'soft_hw_bridge.nodes.{device}_bridge', params)
-        listeners[device] = BridgeListener(ros_client_node, f'{device}_bridge', message, topic, SENSOR)
-    for listener in listeners.values():
-        listener.until_messages()
-    with RigClient(ports['control']) as client:
-        for device, listener in listeners.items():
-            client.fault(device, silent=True)
-            listener.until_level(ERROR)
-            client.clear()
-            ros_client_node.spin_until(lambda x=listener: x.status.level != ERROR, f'{device} again')  # type: ignore[misc]
-            listener.until_messages()
 
 
 def test_stepped_rig_is_the_clock(ros_process: Any, ros_client_node: Any) -> None:
@@ -160,19 +111,14 @@ def test_stepped_rig_is_the_clock(ros_process: Any, ros_client_node: Any) -> Non
 def test_bad_parameter_is_one_line_and_exit_code_1(
     ros_process: Any, params: dict[str, Any], line: str
 ) -> None:
-    process = ros_process(RIG, params)
-    assert process.wait() == 1
-    (only,) = process.stderr.splitlines()
-    assert line in only
+    assert line in ros_process(RIG, params).refusal()
 
 
 def test_plant_that_blows_up_is_one_line_and_exit_code_1(ros_process: Any, tmp_path: Path) -> None:
     hinge = {'type': 'hinge', 'name': 'a', 'length': 0.1, 'mass': 0.1, 'material': {'stiffness': [1e9]}}
     robot = {'format': 1, 'name': 'glass', 'gravity': [9.81, 0.0, 0.0], 'segments': [hinge]}
     (tmp_path / 'glass.yaml').write_text(yaml.safe_dump(robot))
-    process = ros_process(RIG, {'robot': str(tmp_path / 'glass.yaml')})
-    assert process.wait() == 1
-    (only,) = process.stderr.splitlines()
+    only = ros_process(RIG, {'robot': str(tmp_path / 'glass.yaml')}).refusal()
     assert 'the rig has stopped: simulation stopped at t = ' in only
     assert 'a step of 0.001 s is too long' in only
 
