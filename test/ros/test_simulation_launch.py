@@ -1,0 +1,105 @@
+"""`simulation.launch.xml` for every shipped robot: its bridges find their devices on the virtual rig, and all ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from geometry_msgs.msg import PoseStamped, WrenchStamped
+from lifecycle_msgs.srv import GetState
+from soft_robot_suite.msg import ChamberPressures, ShapeSamples
+from source_tree import ROOT
+
+from soft_dynamics.description import Description, load_description
+from soft_dynamics.resources import robot_names
+from soft_dynamics.ros.qos import SENSOR
+
+PATIENCE = 120.0  # [s] for half a dozen processes to start on a busy machine
+PORTS = ('mocap', 'vive', 'fiber', 'ft', 'ft_http', 'pressure', 'control')
+ONLY_THE_BRIDGES = ('estimator:=none', 'controller:=none', 'shape:=false')
+UNHURRIED = ('sigterm_timeout:=60', 'sigkill_timeout:=60')
+MARK = 'SIMULATION_LAUNCH_TEST'
+
+
+def topics(robot: Description) -> dict[str, tuple[Any, str]]:
+    """Return a topic of each bridge that the robot needs."""
+    found = {'pressure': (ChamberPressures, 'pressure/measured')}
+    for sensor in robot.sensors:
+        if sensor.kind in ('mocap', 'vive'):
+            found[sensor.kind] = (PoseStamped, f'{sensor.kind}/{sensor.name}/pose')
+        else:
+            found[sensor.kind] = {
+                'fiber': (ShapeSamples, 'fiber/shape'),
+                'ft': (WrenchStamped, 'ft/wrench'),
+            }[sensor.kind]
+    return found
+
+
+@contextmanager
+def launched(robot: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the launch file on ports of its own: those of our ROS domain that are far above what DDS uses."""
+    first = 7400 + 250 * int(os.environ['ROS_DOMAIN_ID']) + 200
+    ports = [f'{name}_port:={first + k}' for k, name in enumerate(PORTS)]
+    command = [sys.executable, 'tools/launch.py', 'launch/simulation.launch.xml', f'robot:={robot}', *ports]
+    with (folder / 'output').open('wb') as output:
+        process = subprocess.Popen(
+            [*command, *ONLY_THE_BRIDGES, *UNHURRIED],
+            cwd=ROOT,
+            env=os.environ | {MARK: str(folder)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()  # its nodes end with it
+            process.wait()
+
+
+def left_over(folder: Path) -> list[str]:
+    """Return the processes that the launch has started and not ended."""
+    mark = f'{MARK}={folder}'.encode()
+    found = []
+    for process in Path('/proc').glob('[0-9]*'):
+        with suppress(OSError):  # it has ended, or is another user's
+            if mark in (process / 'environ').read_bytes().split(b'\0'):
+                found.append((process / 'cmdline').read_text())
+    return found
+
+
+@pytest.mark.parametrize('robot', robot_names())
+def test_every_bridge_is_active_its_topic_flows_and_all_ends(
+    ros_client_node: Any, tmp_path: Path, robot: str
+) -> None:
+    with launched(robot, tmp_path) as launch:
+        heard = {
+            device: ros_client_node.collect(kind, topic, SENSOR)
+            for device, (kind, topic) in topics(load_description(robot)).items()
+        }
+
+        def output() -> str:
+            return (tmp_path / 'output').read_text()
+
+        def is_flowing() -> bool:
+            assert launch.poll() is None, output()
+            return all(len(messages) > 10 for messages in heard.values())
+
+        try:
+            ros_client_node.spin_until(is_flowing, f'messages of {", ".join(heard)}', PATIENCE)
+        except TimeoutError:
+            raise AssertionError({d: len(m) for d, m in heard.items()}, output()) from None
+        for device in heard:
+            state = ros_client_node.call(GetState, f'{device}_bridge/get_state', GetState.Request())
+            assert state.current_state.label == 'active'
+        assert 'Traceback' not in output()
+        launch.send_signal(signal.SIGINT)
+        assert launch.wait(PATIENCE) == 0, output()
+    assert left_over(tmp_path) == []
