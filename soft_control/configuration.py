@@ -75,7 +75,7 @@ class ConfigurationLaw:
 
     def forces(self, t: float, dt: float, state: State, reference: JointPath) -> Array:
         """Return tau of eq. 9, dt seconds after the last call."""
-        robot, (_, q, qd) = self.robot, state
+        robot, q, qd = self.robot, state.q, state.qd
         now, ahead = reference.sample(t), reference.sample(t + self.gains.lookahead)
         e, ed = now.q - q, now.qd - qd
         self._integral = self._integral + dt * self._ki * e

@@ -14,7 +14,10 @@ from soft_dynamics.robot import Robot
 
 from . import safety
 from .allocation import Allocation, generic_pose
+from .rotation import moved, pose_error
 from .safety import Limits, Memory, Mode, Request, State
+
+_TIP_TIME = 0.1  # [s] in which a new offset between the measured tip and the model's counts in full
 
 
 class Law(Protocol):
@@ -79,6 +82,8 @@ class ControlLoop:
         self.memory: Memory = safety.begin(start.copy(), t)
         self.state: State | None = None
         self._before: State | None = None
+        self._offset: Array | None = None  # of the measured tip from the model's: turn, displacement
+        self._offset_t = -math.inf  # [s]
         self._in_valves = start.copy()  # [Pa] as the valves' model has it
         self._stopped = self._started = False
         self._reference: Any = None
@@ -87,7 +92,29 @@ class ControlLoop:
 
     def feed(self, state: State) -> None:
         """Take an estimate of the state."""
+        if (
+            self._offset is not None
+            and state.q.shape == self.robot.rest.shape
+            and np.all(np.isfinite(state.q))
+        ):
+            state = state._replace(X_WT=moved(self.robot.pose(state.q, 'tip'), self._offset))
         self._before, self.state = self.state, state
+
+    def feed_tip(self, t: float, X_WT: Array) -> None:
+        """Take a measured pose of the tip, in the world of the robot file.
+
+        A soft body is never quite where the coordinates say: what is off changes slowly, so it is learnt here and
+        added to the model's tip at every state. Without measurements the model's tip counts.
+        """
+        state = self.state
+        if state is None or self._state_fault(state.t) or not abs(t - state.t) <= self.limits.state_timeout:
+            return
+        off = pose_error(X_WT, self.robot.pose(state.q + (t - state.t) * state.qd, 'tip'))
+        part = min((t - self._offset_t) / _TIP_TIME, 1.0)
+        if not (part > 0.0 and np.all(np.isfinite(off))):
+            return
+        self._offset = off if self._offset is None else self._offset + part * (off - self._offset)
+        self._offset_t = t
 
     def stop(self) -> None:
         """Stop in an emergency: vent, and follow nothing until `begin`."""

@@ -161,7 +161,4 @@ class PosePath:
             return PoseSample(self._poses[-1], np.zeros(6))
         X_WA, step, duration = self._poses[k], self._steps[k], self._times[k + 1] - self._times[k]
         part = max((t - self._times[k]) / duration, 0.0)
-        X_WT = np.eye(4)
-        X_WT[:3, :3] = rotation.exp(part * step[:3]) @ X_WA[:3, :3]
-        X_WT[:3, 3] = X_WA[:3, 3] + part * step[3:]
-        return PoseSample(X_WT, step / duration)
+        return PoseSample(rotation.moved(X_WA, part * step), step / duration)

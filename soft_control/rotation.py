@@ -30,3 +30,10 @@ def exp(r: Array) -> Array:
 def pose_error(X_wanted: Array, X: Array) -> Array:
     """(rotation vector, displacement) from X to X_wanted in world axes: angular first, as the Jacobian's rows."""
     return np.concatenate([log(X_wanted[:3, :3] @ X[:3, :3].T), X_wanted[:3, 3] - X[:3, 3]])
+
+
+def moved(X: Array, step: Array) -> Array:
+    """The pose that `pose_error` says is this step away from X."""
+    X_moved = np.eye(4)
+    X_moved[:3, :3], X_moved[:3, 3] = exp(step[:3]) @ X[:3, :3], X[:3, 3] + step[3:]
+    return X_moved

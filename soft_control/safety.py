@@ -69,11 +69,12 @@ class Limits:
 
 
 class State(NamedTuple):
-    """An estimate: the time at which it holds, coordinates, rates."""
+    """An estimate: the time at which it holds, coordinates, rates; and where the tip is, if that is measured."""
 
     t: float
     q: Array
     qd: Array
+    X_WT: Array | None = None  # None: as the model has it
 
 
 class Request(NamedTuple):

@@ -80,7 +80,7 @@ class TaskLaw:
 
     def rest(self, state: State) -> PoseSample:
         """Return the reference that leaves the tip where it is."""
-        return PoseSample(self.robot.pose(state.q, 'tip'), np.zeros(6))
+        return PoseSample(tip_pose(self.robot, state), np.zeros(6))
 
     def start(self, t: float, state: State, reference: PosePath, tau: Array) -> None:
         """Begin with the forces that act already."""
@@ -88,11 +88,11 @@ class TaskLaw:
 
     def forces(self, t: float, dt: float, state: State, reference: PosePath) -> Array:
         """Return the forces of the last call and the step of eq. 19, dt seconds after it."""
-        gains, (_, q, qd) = self.gains, state
+        gains, q, qd = self.gains, state.q, state.qd
         X_WR, V_WR = reference.sample(t)
         J = self.robot.jacobian(q, 'tip')
         J[:, : self._first] = 0.0
-        e, ed = pose_error(X_WR, self.robot.pose(q, 'tip')), V_WR - J @ qd
+        e, ed = pose_error(X_WR, tip_pose(self.robot, state)), V_WR - J @ qd
         if not self._saturated:
             self._integral = self._integral + dt * e
         wanted = V_WR + gains.proportional * e + gains.derivative * ed + gains.integral * self._integral
@@ -111,6 +111,11 @@ class TaskLaw:
         missing = np.abs(left - self._held)[self._first :]
         self._saturated = bool(np.max(missing) > 1e-3 * np.max(np.abs(tau[self._first :])))
         self._held = left
+
+
+def tip_pose(robot: Robot, state: State) -> Array:
+    """Where the tip is: measured, or else as the model has it."""
+    return robot.pose(state.q, 'tip') if state.X_WT is None else state.X_WT
 
 
 def damped_inverse(J: Array, singular: float) -> tuple[Array, Array]:

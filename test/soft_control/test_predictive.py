@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from closed_loop import Rig, perturbed, robot_of
 
+from soft_control.load import LoadGains
 from soft_control.loop import ControlLoop, Law
 from soft_control.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import PosePath
@@ -59,7 +60,7 @@ def test_it_reaches_a_pose_with_an_unknown_load() -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match='steps must be 1 to 100'):
         PredictiveGains(steps=0)
-    with pytest.raises(ValueError, match='load_time must be > 0'):
-        PredictiveGains(load_time=0.0)
+    with pytest.raises(ValueError, match='drift must be > 0'):
+        LoadGains(drift=0.0)
     with pytest.raises(ValueError, match='expected a fixed base'):
         PredictiveLaw(robot_of('floating_actuator'), PredictiveGains())

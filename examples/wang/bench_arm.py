@@ -1,0 +1,111 @@
+"""Wang's honeycomb arm on a bench without hardware: the virtual rig's plant and a control loop in lock-step.
+
+Every millisecond of simulated time the plant moves; its markers are seen at the rate, with the noise and after the
+delay of the rig's motion capture; the estimator knows nothing else, and the law only the estimate and the measured
+tip. The plant is a chain of twelve pieces in MuJoCo with valves that lag, not the model of the law, and carries a load
+that nobody is told. Nothing depends on the speed of the computer. The log is the plant's truth, for scoring only.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import soft_dynamics as sd
+from soft_control.loop import Actuate, ControlLoop
+from soft_control.safety import Mode, State
+from soft_estimation.configuration import Tracking
+from soft_estimation.differentiator import DifferentiatorConfig
+from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.poses import pose
+from soft_hw_bridge.rig.config import MocapConfig
+from soft_hw_bridge.rig.devices import Mounted
+from soft_hw_bridge.rig.plant import Plant
+
+MS = 1e-3  # [s] step of the plant
+ARM = sd.load('honeycomb_arm')
+TIP = 'plate4'  # the body at the tip
+ESTIMATOR = DifferentiatorConfig(gate=50.0)  # these cameras have no outliers, and a light tip starts fast
+
+
+@dataclass
+class Log:
+    """What was true after every control cycle, in the frame of the robot file."""
+
+    t: list[float] = field(default_factory=list)
+    q: list[Any] = field(default_factory=list)  # [rad] of the plant's segments
+    X: list[Any] = field(default_factory=list)  # pose of the plant's tip
+    speed: list[float] = field(default_factory=list)  # [m/s] of the plant's tip
+    pressure: list[Any] = field(default_factory=list)  # [Pa] commanded
+
+
+class BenchArm:
+    """An arm at rest with a load [kg] at its tip, and a law that is called `rate` times a second."""
+
+    def __init__(
+        self, law: Any, rate: float, load: float = 0.0, actuate: Actuate | None = None, seed: int = 0
+    ) -> None:
+        self.plant = Plant(ARM.description, MS, load)
+        self.loop = ControlLoop(ARM, law, actuate)
+        self.estimator = PoseDifferentiator(ARM, ESTIMATOR)
+        self.tracking = Tracking(ARM)
+        self.log = Log()
+        self._config, self._random = MocapConfig(), np.random.default_rng(seed)
+        self._bodies = Mounted(self.plant, list(self.tracking.sensors.values()))
+        self._frames: deque[tuple[float, dict[str, Any]]] = deque()  # seen, and not yet sent
+        self._seen, self._period = 0, round(1.0 / (rate * MS))
+        self._command = np.zeros(len(ARM.chamber_names))
+        self._millisecond = 0
+        self.advance(0.5)  # at rest
+        self.loop.begin(self.t)
+        self._sense()
+
+    @property
+    def t(self) -> float:
+        return self._millisecond * MS
+
+    def run(self, seconds: float, each: Callable[[float], None] = lambda _: None) -> Log:
+        """Let control and plant run; `each` is called with the time before every cycle. Fails unless it follows."""
+        for _ in range(round(seconds / (self._period * MS))):
+            each(self.t)
+            self._sense()
+            memory = self.loop.step(self.t)
+            if memory.mode is not Mode.FOLLOWING:
+                raise RuntimeError(f'{self.t:.2f} s: {memory.mode.value}: {memory.reason}')
+            self._command = memory.pressure
+            self.advance(self._period * MS)
+            self._note()
+        return self.log
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass with the last command."""
+        for _ in range(round(seconds / MS)):
+            self.plant.step(self._command)
+            self._millisecond += 1
+            if self.t >= self._seen / self._config.rate:
+                self._seen += 1
+                self._frames.append((self.t, self._bodies.measured(self._config, self._random)))
+            while self._frames and self._frames[0][0] + self._config.delay <= self.t:
+                t, frame = self._frames.popleft()
+                for name, (p_WS, quat_WS) in frame.items():
+                    self.estimator.feed_pose(t, name, pose(quat_WS, p_WS))
+                self._tip = t, self.tracking.frame_pose(TIP, pose(frame[TIP].quat_WB, frame[TIP].p_WB))
+
+    def _sense(self) -> None:
+        now = self.estimator.estimate(self.t)
+        self.loop.feed(State(now.t, now.q, now.qd))
+        self.loop.feed_tip(*self._tip)
+
+    def _note(self) -> None:
+        X_WF, names = self.plant.poses(), self.plant.frame_names
+        poses = {s.name: X_WF[names.index(s.frame)] for s in self.tracking.sensors.values()}
+        log = self.log
+        log.t.append(self.t)
+        log.q.append(self.tracking.configuration(poses).q)
+        log.X.append(self.tracking.frame_pose(TIP, poses[TIP]))
+        log.speed.append(float(np.linalg.norm(self.plant.velocities()[-1, 3:])))
+        log.pressure.append(self._command)

@@ -1,0 +1,88 @@
+"""The fastest swing: all four segments bend to and fro by 0.3 rad at 12 pi/5 rad/s, on the virtual rig's plant.
+
+Problem: how fast is the tip, how far and how late is the plant behind the reference, under the configuration law as
+in the paper, the same with the valves' lag made up for, and the predictive law? Symbols: q angles [rad], swing their
+amplitude beside that of the reference [%], delay of the root's angle [ms]. Source: [Wang, sec. IV-C.1, Fig. 14]: the
+tip reaches 7 m/s, half a swing takes 0.4 s, with a steady delay that the paper lays on the valves.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from examples.wang.bench_arm import ARM, BenchArm, Log
+from examples.wang.pictures import panels
+from soft_control.configuration import ConfigurationGains, ConfigurationLaw
+from soft_control.loop import Actuate
+from soft_control.predictive import PredictiveGains, PredictiveLaw
+from soft_control.references import JointPath
+
+RATE = 50.0  # [Hz]
+AMPLITUDE, OMEGA = 0.3, 12.0 * np.pi / 5.0  # [rad], [rad/s]
+LEAD_IN, STEADY = 0.5, 2.0  # [s] until the reference is there; until the swing is taken as steady
+SPEEDUP = 2.5  # [-] of the valves
+
+
+def laws() -> dict[str, tuple[Any, Actuate | None]]:
+    gains = ConfigurationGains(lookahead=ARM.description.actuation.valve_lag / SPEEDUP)
+    return {
+        'configuration': (ConfigurationLaw(ARM, ConfigurationGains()), None),
+        'configuration, lag': (ConfigurationLaw(ARM, gains), Actuate(lag_speedup=SPEEDUP)),
+        'predictive': (PredictiveLaw(ARM, PredictiveGains(), joints=True), None),
+    }
+
+
+def reference(t: np.ndarray) -> np.ndarray:
+    """The second angle of every segment [rad]."""
+    return np.asarray(AMPLITUDE * np.sin(OMEGA * t))
+
+
+def swing(law: Any, actuate: Actuate | None, seconds: float) -> Log:
+    arm = BenchArm(law, RATE, actuate=actuate)
+    start = arm.t + LEAD_IN
+    times = LEAD_IN + np.arange(0.0, seconds + 0.05, 0.05)
+    points = np.zeros((times.size, ARM.nq))
+    points[:, 1::2] = reference(times - LEAD_IN)[:, None]
+    arm.loop.follow(arm.t, JointPath(arm.t, arm.loop.present(arm.t), times, points))
+    log = arm.run(LEAD_IN + seconds)
+    log.t = [t - start for t in log.t]
+    return log
+
+
+def phasor(t: np.ndarray, y: np.ndarray) -> complex:
+    """Amplitude and phase of the swing in a signal, as a complex number."""
+    basis = np.stack([np.cos(OMEGA * t), np.sin(OMEGA * t), np.ones_like(t)], 1)
+    a, b, _ = np.linalg.lstsq(basis, y, rcond=None)[0]
+    return complex(a, -b)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description='The fastest swing.')
+    parser.add_argument('--seconds', type=float, default=8.0, help='of the swing')
+    parser.add_argument('--figure', help='PNG to draw')
+    options = parser.parse_args(argv)
+
+    print('paper: 50 Hz, 0.3 sin(12 pi/5 t) rad, tip up to 7 m/s, half a swing in 0.4 s, a steady delay')
+    with panels(options.figure, (1, 3), (7.2, 2.6)) as axes:
+        for axis, (name, (law, actuate)) in zip(axes, laws().items(), strict=True):
+            log = swing(law, actuate, options.seconds)
+            t, q, speed = np.array(log.t), np.array(log.q)[:, 1::2], np.array(log.speed)
+            late = t > min(STEADY, 0.5 * options.seconds)
+            rms = np.sqrt(np.mean((q - reference(t)[:, None])[late] ** 2))
+            root = phasor(t[late], q[late, 0]) / phasor(t[late], reference(t[late]))
+            print(
+                f'{name:20s} RMS {rms:.3f} rad, root: swing {100 * abs(root):.0f} %, '
+                f'delay {-1e3 * np.angle(root) / OMEGA:.0f} ms, tip up to {speed.max():.1f} m/s'
+            )
+            if axis is not None:
+                axis.plot(t, q, lw=0.8)
+                axis.plot(t, reference(t), 'k--', lw=0.8)
+                axis.set(title=name, xlabel='t [s]', ylabel='second angles [rad]', xlim=(0.0, 4.0))
+
+
+if __name__ == '__main__':
+    main()
