@@ -17,7 +17,7 @@ from soft_dynamics.robot import load
 from .command import run_command, say
 from .progress import ProgressBar
 from .recording import SOURCES, read_recording
-from .validation import Statistics, Validation, validate
+from .validation import Statistics, Validation, moving, unit_of, validate
 from .validation_report import html_report, text_report, write_whole
 
 UNITS = {'rad': ('rad', 1.0), 'deg': ('rad', 0.017453292519943295), 'm': ('m', 1.0), 'mm': ('m', 1e-3)}
@@ -98,8 +98,6 @@ def judge(validation: Validation, options: argparse.Namespace) -> tuple[bool, st
     verdicts: list[tuple[Statistics, float, float]] = []
     for unit, limit in limits:
         chosen = [row for row in totals if unit in ('', row.unit)]
-        if not chosen:
-            raise ValueError(f'--threshold: the robot has no coordinate in {unit}, only in {totals[0].unit}')
         verdicts += [(row, getattr(row, options.statistic), limit) for row in chosen]
     text = ', '.join(
         f'{value:.4g} {row.unit} {"<=" if value <= limit else ">"} {limit:.4g}'
@@ -109,8 +107,11 @@ def judge(validation: Validation, options: argparse.Namespace) -> tuple[bool, st
 
 
 def command(options: argparse.Namespace) -> int:
-    thresholds(options.threshold)
     robot = load(options.robot)
+    units = {unit_of(robot.coordinate_names[k]) for k in moving(robot)}
+    for unit, _ in thresholds(options.threshold):
+        if unit and unit not in units:
+            raise ValueError(f'--threshold: {robot.name} has no coordinate in {unit}, only in {units.pop()}')
     bag = Path(options.bag)
     report: Path = options.report or Path(f'{bag.resolve().stem}_{robot.name}.html')
     if not report.parent.is_dir():

@@ -106,7 +106,7 @@ def validate(
     report(1.0)
     simulated = float(free.t[-1] - free.t[0]) if free.t.size else 0.0
     return Validation(
-        recording, _moving(robot), free, ahead, horizon, forces, wrench_B, simulated / max(needed, 1e-9)
+        recording, moving(robot), free, ahead, horizon, forces, wrench_B, simulated / max(needed, 1e-9)
     )
 
 
@@ -156,7 +156,7 @@ def force_errors(robot: Robot, recording: Recording) -> tuple[tuple[ForceError, 
     if robot.chamber_names:
         model = robot.inverse_dynamics(*motion)
         measured = np.einsum('kij,kj->ki', robot.actuation(recording.q), recording.pressure)
-        for k in _moving(robot):
+        for k in moving(robot):
             name = robot.coordinate_names[k]
             unit = 'N' if unit_of(name) == 'm' else 'N m'
             rows.append(_force_error(f'tau {name}', unit, model[seen, k], measured[seen, k]))
@@ -182,6 +182,11 @@ def unit_of(coordinate: str) -> str:
     return 'm' if coordinate.rpartition('_')[2] in LENGTHS else 'rad'
 
 
+def moving(robot: Robot) -> tuple[int, ...]:
+    """The coordinates that the model predicts: all but those of a base that somebody moves."""
+    return tuple(range(_given(robot), robot.nq))
+
+
 # ---- inside ----------------------------------------------------------------------------------------------------------
 
 
@@ -203,7 +208,7 @@ def _force_error(name: str, unit: str, model: Array, measured: Array) -> ForceEr
 
 
 def _prediction(robot: Robot, recording: Recording, rows: Any, q: Array, stopped: str) -> Prediction:
-    columns = list(_moving(robot))
+    columns = list(moving(robot))
     seen = _seen(recording)[rows]
     error = (q - recording.q[rows])[:, columns]
     table = statistics([robot.coordinate_names[k] for k in columns], error[seen])
@@ -229,10 +234,6 @@ def _simulate(robot: Robot, recording: Recording, rows: slice, progress: Progres
 def _given(robot: Robot) -> int:
     """How many of the first coordinates somebody else moves."""
     return MOVING_BASE if robot.description.base.type == 'prescribed' else 0
-
-
-def _moving(robot: Robot) -> tuple[int, ...]:
-    return tuple(range(_given(robot), robot.nq))
 
 
 def _seen(recording: Recording) -> Any:
