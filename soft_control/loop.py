@@ -18,6 +18,7 @@ from .rotation import moved, pose_error
 from .safety import Limits, Memory, Mode, Request, State
 
 _TIP_TIME = 0.1  # [s] in which a new offset between the measured tip and the model's counts in full
+_TIP_LIMIT = 0.3  # [rad, and in body lengths] a tip measured further from the model's is not this robot's
 
 
 class Law(Protocol):
@@ -74,6 +75,7 @@ class ControlLoop:
         self._speedup = actuate.lag_speedup
         self._lag = robot.description.actuation.valve_lag
         self._matrix = _constant_matrix(robot)
+        self._tip_limit = _TIP_LIMIT * np.repeat([1.0, robot.length], 3)
         self.begin(0.0)
 
     def begin(self, t: float, pressure: Array | None = None) -> None:
@@ -111,7 +113,7 @@ class ControlLoop:
             return
         off = pose_error(X_WT, self.robot.pose(state.q + (t - state.t) * state.qd, 'tip'))
         part = min((t - self._offset_t) / _TIP_TIME, 1.0)
-        if not (part > 0.0 and np.all(np.isfinite(off))):
+        if not (part > 0.0 and np.all(np.abs(off) <= self._tip_limit)):
             return
         self._offset = off if self._offset is None else self._offset + part * (off - self._offset)
         self._offset_t = t

@@ -9,8 +9,9 @@ import numpy as np
 from trajectory_msgs.msg import JointTrajectory
 
 from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import Actuate
+from soft_control.loop import Actuate, Law
 from soft_control.nodes.controller import ControllerNode
+from soft_control.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import JointPath
 from soft_dynamics.arguments import Array
 from soft_dynamics.ros.conversions import time_to_ns
@@ -28,12 +29,16 @@ class Config:
     rate: float = field(
         default=200.0, metadata={'doc': 'most cycles per second', 'unit': 'Hz', 'read_only': True}
     )
+    law: str = field(default='feedback', metadata={'doc': 'feedback (Wang, eq. 9) or predictive'})
     gains: ConfigurationGains = ConfigurationGains()
+    predictive: PredictiveGains = PredictiveGains()
     actuate: Actuate = Actuate()
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.rate <= 2000.0:
             raise ValueError(f'rate must be 1 to 2000, got {self.rate}')
+        if self.law not in ('feedback', 'predictive'):
+            raise ValueError(f'law must be feedback or predictive, got {self.law!r}')
 
 
 class ConfigurationController(ControllerNode):
@@ -45,7 +50,9 @@ class ConfigurationController(ControllerNode):
         super().__init__('configuration_controller', Config)
         self.create_subscription(JointTrajectory, 'reference/configuration', self._on_reference, COMMAND)
 
-    def make_law(self) -> ConfigurationLaw:
+    def make_law(self) -> Law:
+        if self.config.law == 'predictive':
+            return PredictiveLaw(self.robot, self.config.predictive, joints=True)
         return ConfigurationLaw(self.robot, self.config.gains)
 
     def hold(self, t: float) -> JointPath:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped
@@ -18,8 +20,8 @@ from soft_control.references import PosePath
 from soft_control.task import TaskGains, TaskLaw
 from soft_dynamics import quaternion
 from soft_dynamics.arguments import Array
-from soft_dynamics.ros.conversions import pose_to_arrays
-from soft_dynamics.ros.qos import COMMAND
+from soft_dynamics.ros.conversions import pose_to_arrays, time_to_ns
+from soft_dynamics.ros.qos import COMMAND, SENSOR
 from soft_dynamics.ros.run import run_node
 
 _LONGEST_PERIOD = 0.5  # [s] poses further apart in time are no stream
@@ -68,6 +70,13 @@ class TaskController(ControllerNode):
         self._pose_t = -math.inf  # [s] of the last pose of a stream
         self.create_subscription(PoseStamped, 'reference/pose', self._on_pose, COMMAND)
         self.create_subscription(PoseArray, 'reference/poses', self._on_poses, COMMAND)
+        for sensor in self.robot.description.sensors:
+            if sensor.kind in ('mocap', 'vive') and sensor.frame in ('tip', self.robot.frame_names[-1]):
+                self._X_ST = np.linalg.inv(_from_rpy(sensor.position, sensor.rpy))
+                self.create_subscription(
+                    PoseStamped, f'{sensor.kind}/{sensor.name}/pose', self._on_tip, SENSOR
+                )
+                break
 
     def make_law(self) -> Law:
         if self.config.law == 'predictive':
@@ -77,6 +86,13 @@ class TaskController(ControllerNode):
     def hold(self, t: float) -> PosePath:
         X_WT = self.loop.present(t).X_WT
         return PosePath(t, X_WT, [X_WT], self.config.speed, self.config.angular_speed)
+
+    def _on_tip(self, message: PoseStamped) -> None:
+        """Tell the loop where the tip really is; a message that is no pose is left out."""
+        age = (self.get_clock().now().nanoseconds - time_to_ns(message.header.stamp)) * 1e-9
+        with suppress(ValueError):
+            X_WT = self._from_frame('world') @ _matrix(message.pose) @ self._X_ST
+            self.loop.feed_tip(time.monotonic() - age, X_WT)
 
     def _on_pose(self, message: PoseStamped) -> None:
         t, timeout = time.monotonic(), self.config.reference_timeout or math.inf
@@ -105,11 +121,14 @@ class TaskController(ControllerNode):
             return self.robot.forward_kinematics(self.loop.state.q)[0]
         if frame == 'world':
             mount = self.robot.description.mount
-            X_WF: Array = np.eye(4)
-            X_WF[:3, :3] = Rotation.from_euler('xyz', mount.rpy).as_matrix()
-            X_WF[:3, 3] = mount.position
-            return np.asarray(np.linalg.inv(X_WF), np.float64)
+            return np.asarray(np.linalg.inv(_from_rpy(mount.position, mount.rpy)), np.float64)
         raise ValueError(f'frame_id: expected world or base_link, got {frame!r}')
+
+
+def _from_rpy(position: Any, rpy: Any) -> Array:
+    X = np.eye(4)
+    X[:3, :3], X[:3, 3] = Rotation.from_euler('xyz', rpy).as_matrix(), position
+    return X
 
 
 def _matrix(pose: Pose) -> Array:
