@@ -1,6 +1,6 @@
 """Many motions at once: RK4 steps per second of a core, and what a second core adds.
 
-Ours is RK4 written over batched `forward_dynamics`; MuJoCo's is its own, in `mujoco.rollout`.
+Ours is `Robot.simulate` of a batch; MuJoCo's is its own, in `mujoco.rollout`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,8 @@ MOTIONS, STEPS, STEP = 256, 20, 1e-3  # [s]
 
 def ours(robot: Robot, q: Array, qd: Array) -> tuple[Array, Array]:
     """Return coordinates and rates after the steps, of the free motion from each state."""
-    tau, h = np.zeros_like(q), STEP
-    for _ in range(STEPS):
-        a1 = robot.forward_dynamics(q, qd, tau)
-        q2, v2 = q + 0.5 * h * qd, qd + 0.5 * h * a1
-        a2 = robot.forward_dynamics(q2, v2, tau)
-        q3, v3 = q + 0.5 * h * v2, qd + 0.5 * h * a2
-        a3 = robot.forward_dynamics(q3, v3, tau)
-        q4, v4 = q + h * v3, qd + h * a3
-        a4 = robot.forward_dynamics(q4, v4, tau)
-        q = q + h / 6.0 * (qd + 2.0 * (v2 + v3) + v4)
-        qd = qd + h / 6.0 * (a1 + 2.0 * (a2 + a3) + a4)
-    return q, qd
+    run = robot.simulate(q, qd, None, (0.0, STEPS * STEP), 'rk4', step=STEP)
+    return run.q[:, -1], run.qd[:, -1]
 
 
 def theirs(state: State, threads: int) -> Any:

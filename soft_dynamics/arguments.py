@@ -11,10 +11,15 @@ Array = npt.NDArray[np.float64]
 
 
 def as_array(name: str, value: Any) -> Array:
-    """A float64 copy in C order, or a ValueError that names the argument."""
+    """The value as float64 in C order, itself if it is so already; or a ValueError that names the argument."""
     try:
-        array = np.ascontiguousarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        given = np.asarray(value)
+        if given.dtype.kind not in 'biufO':  # text, dates and complex numbers, which numpy would convert
+            raise TypeError
+        array = np.ascontiguousarray(given, dtype=np.float64)
+        if not array.flags.writeable:  # another type to numba, which would compile every kernel once more
+            array = array.copy()
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f'{name}: expected numbers, got {type(value).__name__} {_brief(value)}') from None
     if not np.all(np.isfinite(array)):
         where = np.argwhere(~np.isfinite(array))[0].tolist()
@@ -37,7 +42,8 @@ def as_states(n: int, **values: Any) -> tuple[dict[str, Array], bool]:
         raise ValueError(f'batches of different lengths: {shapes}')
     count = counts.pop() if counts else 1
     single = all(a.ndim == 1 for a in arrays.values())
-    return {name: np.ascontiguousarray(np.broadcast_to(a, (count, n))) for name, a in arrays.items()}, single
+    rows = {name: a.reshape(-1, n) for name, a in arrays.items()}
+    return {name: a if len(a) == count else np.repeat(a, count, axis=0) for name, a in rows.items()}, single
 
 
 def _brief(value: Any) -> str:

@@ -149,28 +149,23 @@ def material_force(e, x, v, j):
 
 
 @inline
-def workspace(chain):
-    """Scratch memory of `inverse_dynamics_in`."""
-    return np.empty((chain.size, ONE_AXIS_WIDTH if chain[0].one_axis else WIDTH))
+def _ball_out(e, row, x, v, vd, w, al, a):
+    """Carry (w, al, a) through a swing or ball joint."""
+    R = quaternion_matrix(x[e.iq], x[e.iq + 1], x[e.iq + 2], x[e.iq + 3])
+    put9(row, _R, R)
+    w, al, a = vec3.rotate_back(R, w), vec3.rotate_back(R, al), vec3.rotate_back(R, a)
+    k = e.iv
+    rate = (v[k], v[k + 1], v[k + 2] if e.kind == BALL else 0.0)
+    rate_d = (vd[k], vd[k + 1], vd[k + 2] if e.kind == BALL else 0.0)
+    al = vec3.add(vec3.add(al, rate_d), vec3.cross(w, rate))
+    return vec3.add(w, rate), al, a
 
 
-@njit(cache=True, error_model='numpy')
-def inverse_dynamics(chain, x, v, vd, external, tau):
-    """`inverse_dynamics_in` with scratch memory of its own."""
-    return inverse_dynamics_in(chain, x, v, vd, external, workspace(chain), tau)
-
-
-@njit(cache=True, error_model='numpy')
-def inverse_dynamics_in(chain, x, v, vd, external, work, tau):
-    """Write the generalised forces of a motion into tau; return the wrench (n, f) the ground exerts, in world axes.
-
-    tau = M(q) vd + c(q, v) + g(q) + k(q) + D v - sum J^T external
-    Shapes: chain (N,), x (nx,), v, vd, tau (nv,), external (N, 6) or (0, 6): wrench (n, f) on each element's frame,
-    about its origin and in its axes. The returned wrench is about the world's origin.
-    """
-    count = chain.size
+@inline
+def _out(chain, x, v, vd, work):
+    """Pass 1: motions, base to tip, and the wrench that each rigid body needs."""
     w, al, a = vec3.ZERO, vec3.ZERO, (-chain[0].gx, -chain[0].gy, -chain[0].gz)
-    for i in range(count):
+    for i in range(chain.size):
         e = chain[i]
         row = work[i]
         if e.shifted:
@@ -192,22 +187,20 @@ def inverse_dynamics_in(chain, x, v, vd, external, work, tau):
         elif e.kind == ARC:
             w, al, a = _arc_out(e, row, x, v, vd, w, al, a)
         elif e.kind != FIXED:
-            R = quaternion_matrix(x[e.iq], x[e.iq + 1], x[e.iq + 2], x[e.iq + 3])
-            put9(row, _R, R)
-            w, al, a = vec3.rotate_back(R, w), vec3.rotate_back(R, al), vec3.rotate_back(R, a)
-            k = e.iv
-            rate = (v[k], v[k + 1], v[k + 2] if e.kind == BALL else 0.0)
-            rate_d = (vd[k], vd[k + 1], vd[k + 2] if e.kind == BALL else 0.0)
-            al = vec3.add(vec3.add(al, rate_d), vec3.cross(w, rate))
-            w = vec3.add(w, rate)
+            w, al, a = _ball_out(e, row, x, v, vd, w, al, a)
         if e.body == POINT_BODY:
             put3(row, _F, vec3.scale(e.m, a))
         elif e.body == RIGID_BODY:
             n, f = _body_wrench(e, w, al, a)
             put3(row, _N, n)
             put3(row, _F, f)
+
+
+@inline
+def _in(chain, x, v, external, work, tau):
+    """Pass 2: wrenches, tip to base, and their projections on the joints; returns what the ground exerts."""
     n, f = vec3.ZERO, vec3.ZERO
-    for i in range(count - 1, -1, -1):
+    for i in range(chain.size - 1, -1, -1):
         e = chain[i]
         row = work[i]
         if e.body != NO_BODY:
@@ -239,3 +232,27 @@ def inverse_dynamics_in(chain, x, v, vd, external, work, tau):
         if e.shifted:
             n = vec3.add(n, vec3.cross((e.px, e.py, e.pz), f))
     return n, f
+
+
+@inline
+def workspace(chain):
+    """Scratch memory of `inverse_dynamics_in`."""
+    return np.empty((chain.size, ONE_AXIS_WIDTH if chain[0].one_axis else WIDTH))
+
+
+@njit(cache=True, error_model='numpy')
+def inverse_dynamics(chain, x, v, vd, external, tau):
+    """`inverse_dynamics_in` with scratch memory of its own."""
+    return inverse_dynamics_in(chain, x, v, vd, external, workspace(chain), tau)
+
+
+@njit(cache=True, error_model='numpy')
+def inverse_dynamics_in(chain, x, v, vd, external, work, tau):
+    """Write the generalised forces of a motion into tau; return the wrench (n, f) the ground exerts, in world axes.
+
+    tau = M(q) vd + c(q, v) + g(q) + k(q) + D v - sum J^T external
+    Shapes: chain (N,), x (nx,), v, vd, tau (nv,), external (N, 6) or (0, 6): wrench (n, f) on each element's frame,
+    about its origin and in its axes. The returned wrench is about the world's origin.
+    """
+    _out(chain, x, v, vd, work)
+    return _in(chain, x, v, external, work, tau)

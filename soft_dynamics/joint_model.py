@@ -37,7 +37,7 @@ NO_WRENCH = np.zeros((0, 6))
 
 
 class JointModel:
-    """A chain with its springs and chambers. Methods that can fail return the element that moves no mass, or OK."""
+    """A chain with its springs and chambers. Methods that can fail return the coordinate that moves no mass, or OK."""
 
     def __init__(self, description: Description) -> None:
         self.build = build = assemble(description)
@@ -86,11 +86,13 @@ class JointModel:
 
     def forward(self, chain: Elements, x: Array, v: Array, tau: Array, wrench: Array, vd: Array) -> int:
         """Write the accelerations into vd, which holds the given ones of prescribed coordinates."""
-        if x.shape[0] == 1:
-            return int(_forward(chain, x[0], v[0], tau[0], wrench[0], vd[0]))
         status = np.full(x.shape[0], OK)
-        _forward_many(chain, x, v, tau, wrench, vd, status)
-        return int(status.max())
+        if x.shape[0] == 1:
+            status[0] = _forward(chain, x[0], v[0], tau[0], wrench[0], vd[0])
+        else:
+            _forward_many(chain, x, v, tau, wrench, vd, status)
+        bad = status[status != OK]
+        return int(chain[bad[0]]['iv']) if bad.size else OK
 
     def derivatives(self, chain: Elements, x: Array, v: Array, vd: Array) -> tuple[Array, Array, Array]:
         """(dtau/dq, dtau/dqd, M), without the springs between discs."""
@@ -117,7 +119,7 @@ class JointModel:
                 dv[i] += damping
             bad = _state_matrices(dq[i], dv[i], M[i], self.prescribed, A[i], B[i])
             if bad != OK:
-                return A, B, int(np.flatnonzero(self.chain['iv'] + self.chain['n'] > bad)[0])
+                return A, B, int(bad)
         return A, B, OK
 
     def state_matrices(self, x: Array, v: Array, vd: Array) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ from .arguments import Array, as_array, as_states
 from .batch import forward_one, inverse_one
 from .centerline import centerline, element_lengths
 from .description import Description, from_mapping, load_description
+from .disc_model import DiscModel
 from .errors import SingularInertia
 from .forward import OK
 from .joint_model import NO_STIFFNESS, JointModel
@@ -42,6 +43,7 @@ class Robot:
         self._damping = np.zeros(self.nq)  # of coordinates that are no joint's own
         for k, b in build.damping.items():
             self._damping[k] = b
+        self._discs = DiscModel(description, build.frames) if DiscModel.suits(description) else None
         self._set_model(self._model)
         _compile_fast_calls(self._raw, self.nq)
 
@@ -136,13 +138,17 @@ class Robot:
         states, single = as_states(self.nq, q=q, qd=qd, tau=tau)
         model, count = self._model, states['q'].shape[0]
         vd = self._given_accelerations(base_acceleration, count)
-        x, v, force = self._joint_forces(states, elastic, damping)
-        wrench = model.wrenches(x, self._external(external, count))
-        status = model.forward(model.variant(gravity, elastic, damping), x, v, force, wrench, vd)
+        wrench = model.wrenches(model.change.position(states['q']), self._external(external, count))
+        if self._discs is not None:
+            states['tau'] = states['tau'] - (self._damping * states['qd'] if damping else 0.0)
+            status = self._discs.forward(states, wrench, gravity, elastic, vd)
+        else:
+            x, v, force = self._joint_forces(states, elastic, damping)
+            status = model.forward(model.variant(gravity, elastic, damping), x, v, force, wrench, vd)
+            vd = model.change.public_rate(vd)
         if status != OK:
             raise self._singular(status)
-        qdd = model.change.public_rate(vd)
-        return qdd[0] if single else qdd
+        return vd[0] if single else vd
 
     def hybrid_dynamics(self, q: Any, qd: Any, base_acceleration: Any, tau: Any) -> tuple[Array, Array]:
         """Base forces and accelerations of a robot whose base motion is given.         [Mehl, eq. 28, signs right]
@@ -317,10 +323,11 @@ class Robot:
         model, change = self._model, self._model.change
         x, v, vd = change.position(states['q']), change.rate(states['qd']), change.rate(states['qdd'])
         wrench = model.wrenches(x, self._external(external, x.shape[0]))
-        tau, ground = model.inverse(model.variant(gravity, elastic, damping), x, v, vd, wrench)
-        if elastic:
-            tau += model.spring_force(x)
-        tau = change.public_force(tau)
+        if self._discs is not None:
+            tau, ground = self._discs.inverse(states, wrench, gravity, elastic)
+        else:
+            tau, ground = model.inverse(model.variant(gravity, elastic, damping), x, v, vd, wrench)
+            tau = change.public_force(tau + model.spring_force(x) if elastic else tau)
         return tau + self._damping * states['qd'] if damping else tau, ground
 
     def _joint_forces(
@@ -370,9 +377,8 @@ class Robot:
         qdd[:, base] = given
         return qdd
 
-    def _singular(self, element: int) -> SingularInertia:
-        first = int(self._model.chain[element]['iv'])
-        return SingularInertia(self.coordinate_names[first], 'simulate() passes through such poses')
+    def _singular(self, coordinate: int) -> SingularInertia:
+        return SingularInertia(self.coordinate_names[coordinate], 'simulate() passes through such poses')
 
 
 def _compile_fast_calls(raw: Array, n: int) -> None:

@@ -12,9 +12,10 @@ RK4: the classical explicit method on forward dynamics; quaternions are normalis
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import njit, prange
 
 from .chain import BALL, SWING
 from .forward import OK, forward_dynamics
@@ -41,6 +42,27 @@ SLOW = 4  # iterations after which the Newton matrix is made anew
 NEVER = NEWTON_LIMIT + 1
 
 DONE = -1
+
+
+class Plant(NamedTuple):
+    """What is integrated: a chain, its springs between discs with their first rates, and how inputs act on it."""
+
+    chain: Any  # (N,) of ELEMENT
+    springs: Any  # of SPRING
+    first: Any  # as `springs`: first rate of each
+    columns: Any  # (nv, m): forces of the inputs
+    wrenches: Any  # (m, N, 6) or (m, 0, 6): wrenches of the inputs on the frames
+
+
+class Steps(NamedTuple):
+    """Steps h (count,) [s] with the inputs u (count, stages, m).
+
+    After step i with keep[i] >= 0 the state goes to row keep[i] of the result.
+    """
+
+    h: Any
+    u: Any
+    keep: Any
 
 
 @njit(cache=True, error_model='numpy')
@@ -83,8 +105,9 @@ def lu_solve(A, pivots, b):
 
 
 @njit(cache=True, error_model='numpy')
-def apply_input(columns, wrenches, u, force, external):
-    """Forces and frame wrenches of the inputs u: pressures through columns (nv, m) and wrenches (m, N, 6)."""
+def apply_input(plant, u, force, external):
+    """Forces and frame wrenches of the inputs u."""
+    columns, wrenches = plant.columns, plant.wrenches
     for i in range(force.size):
         t = 0.0
         for k in range(u.size):
@@ -158,20 +181,20 @@ def _solve_stage(chain, J, pivots, stage, h, x, v, K, V, external, force, tolera
 
 
 @njit(cache=True, error_model='numpy')
-def sdirk4(chain, columns, wrenches, x, v, vd, h, u, tolerance, keep, xs, vs):
-    """Take the steps h (count,) with the inputs u (count, 5, m) at their stages; x, v, vd hold the state throughout.
+def sdirk4(plant, x, v, vd, steps, tolerance, xs, vs):
+    """Take the steps with inputs at five stages; x, v, vd hold the state throughout, and xs, vs what is kept.
 
-    After step i with keep[i] >= 0 the state goes to xs[keep[i]], vs[keep[i]]. Returns DONE or the step that failed.
+    Returns DONE or the step that failed.
     """
-    n = v.size
+    n, chain, h = v.size, plant.chain, steps.h
     K, V = np.empty((5, n)), np.empty((5, n))
     xi, r, force = np.empty(n), np.empty(n), np.empty(n)
-    external = np.zeros((chain.size if wrenches.shape[1] > 0 else 0, 6))
+    external = np.zeros((plant.wrenches.shape[1], 6))
     J, pivots = np.empty((n, n)), np.empty(n, np.int64)
     made_for = 0.0  # the step that the Newton matrix is good for
     for i in range(h.size):
         for stage in range(5):
-            apply_input(columns, wrenches, u[i, stage], force, external)
+            apply_input(plant, steps.u[i, stage], force, external)
             iterations = NEVER
             for _ in range(2):
                 if made_for != h[i]:
@@ -190,8 +213,8 @@ def sdirk4(chain, columns, wrenches, x, v, vd, h, u, tolerance, keep, xs, vs):
                 return i
         for j in range(n):
             x[j], v[j], vd[j] = xi[j], V[4, j], K[4, j]
-        if keep[i] >= 0:
-            xs[keep[i]], vs[keep[i]] = x, v
+        if steps.keep[i] >= 0:
+            xs[steps.keep[i]], vs[steps.keep[i]] = x, v
     return DONE
 
 
@@ -225,48 +248,65 @@ def normalise(chain, x):
 
 
 @njit(cache=True, error_model='numpy')
-def accelerations(chain, springs, first, columns, wrenches, x, v, u, work, external, vd):
+def accelerations(plant, x, v, u, work, external, vd):
     """Forward dynamics under inputs u and disc springs; `work` (2, nv) and `external` are scratch; OK or not."""
-    apply_input(columns, wrenches, u, work[0], external)
-    if springs.size > 0:
+    apply_input(plant, u, work[0], external)
+    if plant.springs.size > 0:
         work[1, :] = 0.0
-        spring_forces_regular(springs, first, x, work[1])
+        spring_forces_regular(plant.springs, plant.first, x, work[1])
         for j in range(v.size):
             work[0, j] -= work[1, j]
-    return forward_dynamics(chain, x, v, work[0], external, vd)
+    return forward_dynamics(plant.chain, x, v, work[0], external, vd)
 
 
 @njit(cache=True, error_model='numpy')
-def rk4(chain, springs, first, columns, wrenches, x, v, h, u, keep, xs, vs):
-    """As `sdirk4`, explicit: inputs u (count, 3, m) at the start, middle and end of each step."""
+def rk4(plant, x, v, steps, xs, vs):
+    """As `sdirk4`, explicit: inputs at the start, middle and end of each step."""
     nx, n = x.size, v.size
     xi, vi, xd, vd = np.empty(nx), np.empty(n), np.empty((4, nx)), np.zeros((4, n))
     work = np.empty((2, n))
-    external = np.zeros((chain.size if wrenches.shape[1] > 0 else 0, 6))
-    for step in range(h.size):
+    external = np.zeros((plant.wrenches.shape[1], 6))
+    for i in range(steps.h.size):
+        h = steps.h[i]
         for stage in range(4):
-            part = 0.0 if stage == 0 else (h[step] if stage == 3 else 0.5 * h[step])
+            part = 0.0 if stage == 0 else (h if stage == 3 else 0.5 * h)
             for j in range(nx):
                 xi[j] = x[j] + part * xd[stage - 1, j] if stage > 0 else x[j]
             for j in range(n):
                 vi[j] = v[j] + part * vd[stage - 1, j] if stage > 0 else v[j]
-            now = u[step, 0 if stage == 0 else (2 if stage == 3 else 1)]
-            coordinate_rates(chain, xi, vi, xd[stage])
+            u = steps.u[i, (stage + 1) // 2]
+            coordinate_rates(plant.chain, xi, vi, xd[stage])
             vd[stage, :] = 0.0
-            if (
-                accelerations(
-                    chain, springs, first, columns, wrenches, xi, vi, now, work, external, vd[stage]
-                )
-                != OK
-            ):
-                return step
+            if accelerations(plant, xi, vi, u, work, external, vd[stage]) != OK:
+                return i
         for j in range(nx):
-            x[j] += h[step] / 6.0 * (xd[0, j] + 2.0 * (xd[1, j] + xd[2, j]) + xd[3, j])
+            x[j] += h / 6.0 * (xd[0, j] + 2.0 * (xd[1, j] + xd[2, j]) + xd[3, j])
         for j in range(n):
-            v[j] += h[step] / 6.0 * (vd[0, j] + 2.0 * (vd[1, j] + vd[2, j]) + vd[3, j])
-        normalise(chain, x)
+            v[j] += h / 6.0 * (vd[0, j] + 2.0 * (vd[1, j] + vd[2, j]) + vd[3, j])
+        normalise(plant.chain, x)
         if not math.isfinite(v.sum()):
-            return step
-        if keep[step] >= 0:
-            xs[keep[step]], vs[keep[step]] = x, v
+            return i
+        if steps.keep[i] >= 0:
+            xs[steps.keep[i]], vs[steps.keep[i]] = x, v
     return DONE
+
+
+@njit(cache=True, parallel=True, error_model='numpy')
+def rk4_many(plant, x, v, steps, xs, vs, failed):
+    """`rk4` of many motions in parallel: x (motions, nx), u (motions, count, 3, m), or (1, ...) for all alike."""
+    chain, springs, first, columns, wrenches = plant
+    h, u, keep = steps
+    for i in prange(x.shape[0]):
+        own = Steps(h, u[i] if u.shape[0] > 1 else u[0], keep)
+        failed[i] = rk4(Plant(chain, springs, first, columns, wrenches), x[i], v[i], own, xs[i], vs[i])
+
+
+@njit(cache=True, parallel=True, error_model='numpy')
+def sdirk4_many(plant, x, v, vd, steps, tolerance, xs, vs, failed):
+    """`sdirk4` of many motions in parallel, likewise."""
+    chain, springs, first, columns, wrenches = plant
+    h, u, keep = steps
+    for i in prange(x.shape[0]):
+        own = Steps(h, u[i] if u.shape[0] > 1 else u[0], keep)
+        one = Plant(chain, springs, first, columns, wrenches)
+        failed[i] = sdirk4(one, x[i], v[i], vd[i], own, tolerance, xs[i], vs[i])

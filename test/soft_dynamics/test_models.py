@@ -88,18 +88,26 @@ def test_volume_work_of_an_extensible_arc_is_the_other_reading():
         assert_close(robot.actuation(q), reference.actuation(q, 'p_dv'), TOLERANCE)
 
 
-@pytest.mark.parametrize('name', samples.NAMES)
-def test_forward_undoes_inverse(name):
-    reference, robot = samples.build(name), twin(name)
-    rng = np.random.default_rng(3)
-    for q, qd, qdd in random_states(rng, reference.nq, RANDOM_STATES, **reference.layout):
-        base = qdd[:6] if name.startswith('mehl') else None
-        tau = robot.inverse_dynamics(q, qd, qdd)
-        found = robot.forward_dynamics(q, qd, tau, base_acceleration=base)
-        # The error of tau, which is rounding, comes back through the inverse of M.
-        free = slice(6, None) if name.startswith('mehl') else slice(None)
-        condition = np.linalg.cond(robot.mass_matrix(q)[free, free])
-        assert_close(found, qdd, max(1e-9, 1e-15 * condition))
+def test_forward_undoes_inverse(pair):
+    """To 1e-9, but in zxz angles and next to singular poses only as well as a double can hold the force."""
+    reference, robot = pair
+    free = slice(6, None) if robot.description.base.type == 'prescribed' else slice(None)
+    for k, (q, qd, qdd) in enumerate(all_states(reference)):
+        base = qdd[:6] if free.start else None
+        M, tau = robot.mass_matrix(q)[free, free], robot.inverse_dynamics(q, qd, qdd)
+        try:
+            found = robot.forward_dynamics(q, qd, tau, base_acceleration=base)
+        except sd.SingularInertia:
+            assert k >= RANDOM_STATES
+            assert np.linalg.cond(M) > 1e13
+            continue
+        tolerance = TOLERANCE
+        if (
+            k >= RANDOM_STATES or robot.name == 'schultz_zxz'
+        ):  # half a unit in the last place of tau, through M^-1
+            rounding = np.abs(np.linalg.inv(M)) @ (2.0**-53 * np.abs(tau[free]))
+            tolerance = max(TOLERANCE, 2.0 * rounding.max() / np.abs(qdd).max())
+        assert_close(found, qdd, tolerance)
 
 
 def test_hybrid_dynamics_of_a_carried_base():

@@ -159,6 +159,36 @@ def test_base_of_the_carried_actuator_stays_where_it_is():
     assert np.ptp(run.q[:, 8]) > 1e-4
 
 
+# ---- batches --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('name', 'method'), [('floating_actuator', 'implicit'), ('fabric_arm', 'rk4'), ('honeycomb_arm', 'BDF')]
+)
+def test_a_batch_is_the_motions_one_by_one(name, method):
+    robot = sd.load(name)
+    t = np.linspace(0.0, 0.1, 6)
+    q0, qd0 = (np.array(part) for part in zip(*(start(robot, seed) for seed in range(3)), strict=True))
+    p = np.stack([random_pressures(robot, t + 1.0, seed) for seed in range(3)])
+    run = robot.simulate(q0, qd0, p, t, method, valve=True)
+    alone = [robot.simulate(q0[k], qd0[k], p[k], t, method, valve=True) for k in range(3)]
+    for field in ('q', 'qd', 'inputs'):
+        assert_close(getattr(run, field), np.array([getattr(one, field) for one in alone]), 1e-12)
+
+
+def test_inputs_of_a_batch_may_be_common_or_a_function():
+    robot = sd.load('honeycomb_arm')
+    t = np.linspace(0.0, 0.1, 6)
+    q0 = np.array([np.zeros(8), np.full(8, 0.2)])
+    slopes = 1e5 * np.arange(1, 3)[:, None] * np.arange(16)
+    own = robot.simulate(q0, np.zeros(8), t[:, None] * slopes[:, None], t, 'rk4')
+    assert_close(robot.simulate(q0, np.zeros(8), lambda now: now * slopes, t, 'rk4').q, own.q, 1e-9)
+    common = robot.simulate(q0, np.zeros(8), t[:, None] * slopes[0], t, 'rk4')
+    assert common.inputs.shape == (6, 16)
+    assert_close(common.q[0], own.q[0], 1e-12)
+    assert np.abs(common.q[1] - own.q[1]).max() > 1e-6
+
+
 # ---- discs ----------------------------------------------------------------------------------------------------------
 
 
@@ -237,6 +267,8 @@ def test_a_motion_that_cannot_go_on_says_where():
         robot.simulate(q0, np.zeros(9), None, np.linspace(0.0, 5.0, 11))
     assert 0.0 < caught.value.time < 5.0
     assert np.all(np.isfinite(caught.value.state[0]))
+    with pytest.raises(sd.NotConverged, match='no next state in motion 1 '):
+        robot.simulate([robot.rest, q0], np.zeros(9), None, np.linspace(0.0, 5.0, 11))
 
 
 @pytest.mark.parametrize(
@@ -247,7 +279,13 @@ def test_a_motion_that_cannot_go_on_says_where():
         ({'inputs': np.zeros((3, 2))}, r'inputs: expected shape \(11, 16\), got \(3, 2\)'),
         ({'inputs': lambda t: np.zeros(3)}, r'inputs\(t\): expected shape \(16,\), got \(3,\)'),
         ({'kind': 'torque'}, "kind: expected 'pressure' or 'force'"),
-        ({'step': -1.0}, 'step: expected > 0 s'),
+        ({'step': -1.0}, 'step: expected a finite number > 0, got -1.0'),
+        ({'method': 'BDF', 'rtol': np.nan}, 'rtol: expected a finite number > 0, got nan'),
+        (
+            {'q0': np.zeros((2, 8)), 'inputs': np.zeros((3, 11, 16))},
+            r'expected shape \(11, 16\) or \(2, 11, 16\)',
+        ),
+        ({'q0': np.zeros((2, 8)), 'qd0': np.zeros((3, 8))}, 'batches of different lengths'),
         ({'q0': np.zeros(3)}, 'q0: expected shape'),
     ],
 )
