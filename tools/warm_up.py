@@ -26,7 +26,9 @@ def states() -> None:
         robot.forward_kinematics(q)
         robot.jacobian(q, 'tip')
     robot.centerline(one, T)
-    bent.elastic(np.full(bent.nq, 0.3))
+    for q in np.full(bent.nq, 0.3), np.full((2, bent.nq), 0.3):
+        bent.forward_dynamics(q, q, bent.inverse_dynamics(q, q, q))
+        bent.elastic(q)
     Allocation(robot)(robot.actuation(one), one)
     for strain in (None, np.zeros(2)):
         integrate_curve(np.array(T), np.zeros((2, 3)), strain)
@@ -34,13 +36,14 @@ def states() -> None:
 
 def motions() -> None:
     robot, bent = sd.load('honeycomb_arm'), sd.load('fabric_arm')
-    one = np.zeros(robot.nq)
+    one, two = np.zeros(robot.nq), np.zeros((2, robot.nq))
     robot.linearize(one, one, one)
     estimator = ModelFilter(robot)
     estimator.feed_pose(0.0, 'plate4', np.eye(4))
     estimator.feed_wrench(0.01, 'base_ft', np.zeros(6))
     for method in ('implicit', 'rk4', 'LSODA'):
-        robot.simulate(one, one, None, T, method)
+        for q in (one, two):
+            robot.simulate(q, q, None, T, method)
     bent.simulate(np.zeros(bent.nq), np.zeros(bent.nq), None, T)
 
 
