@@ -109,7 +109,7 @@ def test_restart_of_the_terminal_is_a_device_error_and_a_new_start(terminal):
 
 
 def test_silent_terminal_is_a_device_error(terminal):
-    device = connect(terminal, response_timeout=0.1)
+    device = connect(terminal, response_timeout=1.0)
     terminal.faults.silent = True
     with pytest.raises(DeviceError):
         device.exchange(np.full(4, 1e3))
