@@ -1,8 +1,10 @@
 """Emulated devices at full rate, for benchmarks.bridges: every sample carries the time at which it was sent.
 
-That time, whole seconds and fraction since `start_ns`, is the position x, y of every body and tracker, the force x, y
-of a wrench, and the first two twists of a shape. One line of JSON on stdout says where everything listens; a closed
-stdin ends it.
+    python -m benchmarks.bridge_devices DEVICE START_NS
+
+That time, whole seconds and fraction since START_NS, is the position x, y of every body and tracker, the force x, y of
+a wrench, and the first two twists of a shape. One line of JSON on stdout says where the device listens; a closed stdin
+ends it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import math
 import select
 import sys
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -28,83 +31,131 @@ BODIES = [f'body{k}' for k in range(10)]
 TRACKERS = [f'tracker{k}' for k in range(3)]
 POINTS = 213
 S: Array = 0.8e-3 * np.arange(POINTS, dtype=np.float64)
-# SteamVR refreshes its poses faster than anybody asks for them, so that each call finds a new one.
-RATES = {'mocap': 360.0, 'vive': 500.0, 'fiber': 250.0, 'ft': 1000.0, 'pressure': 100.0}  # [Hz]
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 
 
-class Devices:
-    """One device of each kind, on free ports of loopback."""
+class Device(ABC):
+    """A device on free ports of loopback; start_ns: the beginning of its time."""
 
-    def __init__(self) -> None:
-        self.start_ns = time.time_ns()
-        settings = MotiveSettings(processing_s=0.0, clock_offset_s=7200.0, clock_drift_ppm=50.0)
-        self.mocap = NatNetEmulator(BODIES, settings)
-        self.vive = OpenVrEmulator(TRACKERS)
-        self.fiber = ShapeEmulator()
-        self.ft = NetFtEmulator(RATES['ft'])
-        self.pressure = ModbusEmulator(MpaTerminal())
-        self._curve = np.column_stack([np.zeros((POINTS, 2)), S])
-        self._bending, self._twist = np.zeros((POINTS, 2)), np.zeros(POINTS)
+    rate: float  # [Hz]
+    emulator: Any
+    serves_itself = True
+
+    def __init__(self, start_ns: int) -> None:
+        self.start_ns = start_ns
 
     @property
     def ports(self) -> dict[str, int]:
-        return {
-            'mocap': self.mocap.command_port,
-            'vive': self.vive.port,
-            'fiber': self.fiber.port,
-            'ft': self.ft.rdt_port,
-            'ft_http': self.ft.http_port,
-            'pressure': self.pressure.port,
-        }
+        return {'port': self.emulator.port}
 
-    @property
-    def senders(self) -> dict[str, Callable[[], None]]:
-        return {name: getattr(self, f'_send_{name}') for name in RATES}
+    @abstractmethod
+    def send(self) -> None:
+        """Send a sample."""
 
-    def close(self) -> None:
-        for device in (self.mocap, self.vive, self.fiber, self.ft, self.pressure):
-            device.close()
+    def run(self) -> None:
+        """Live until stdin is closed; what was held up is sent late, none is left out."""
+        due = time.monotonic()
+        while not select.select([sys.stdin], [], [], max(due - time.monotonic(), 0.0))[0]:
+            self.send()
+            due += 1.0 / self.rate
+            if not self.serves_itself:
+                self.emulator.serve()
 
-    def _now(self) -> tuple[float, float]:
+    def now(self) -> tuple[float, float]:
         fraction, seconds = math.modf((time.time_ns() - self.start_ns) * 1e-9)
         return seconds, fraction
 
-    def _send_mocap(self) -> None:
-        self.mocap.send(dict.fromkeys(BODIES, Pose((*self._now(), 0.0), UPRIGHT)))
 
-    def _send_vive(self) -> None:
-        self.vive.send(dict.fromkeys(TRACKERS, Pose((*self._now(), 0.0), UPRIGHT)))
+class Mocap(Device):
+    rate = 360.0
+    serves_itself = False
 
-    def _send_fiber(self) -> None:
-        self._twist[:2] = self._now()
-        self.fiber.send(time.time_ns() - self.start_ns, S, self._curve, self._bending, self._twist)
+    def __init__(self, start_ns: int) -> None:
+        super().__init__(start_ns)
+        settings = MotiveSettings(processing_s=0.0, clock_offset_s=7200.0, clock_drift_ppm=50.0)
+        self.emulator = NatNetEmulator(BODIES, settings)
 
-    def _send_ft(self) -> None:
-        self.ft.send((*self._now(), 0.0), (0.0, 0.0, 0.0))
+    @property
+    def ports(self) -> dict[str, int]:
+        return {'port': self.emulator.command_port}
 
-    def _send_pressure(self) -> None:
-        """Let the chambers have what was commanded; the samples are taken by requests."""
-        self.pressure.set_actual(self.pressure.commanded())
+    def send(self) -> None:
+        self.emulator.send(dict.fromkeys(BODIES, Pose((*self.now(), 0.0), UPRIGHT)))
+
+
+class Vive(Device):
+    """SteamVR refreshes its poses faster than anybody asks for them."""
+
+    rate = 500.0
+    serves_itself = False
+
+    def __init__(self, start_ns: int) -> None:
+        super().__init__(start_ns)
+        self.emulator = OpenVrEmulator(TRACKERS)
+
+    def send(self) -> None:
+        self.emulator.send(dict.fromkeys(TRACKERS, Pose((*self.now(), 0.0), UPRIGHT)))
+
+
+class Fiber(Device):
+    rate = 250.0
+
+    def __init__(self, start_ns: int) -> None:
+        super().__init__(start_ns)
+        self.emulator = ShapeEmulator()
+        self._curve = np.column_stack([np.zeros((POINTS, 2)), S])
+        self._bending, self._twist = np.zeros((POINTS, 2)), np.zeros(POINTS)
+
+    def send(self) -> None:
+        self._twist[:2] = self.now()
+        self.emulator.send(time.time_ns() - self.start_ns, S, self._curve, self._bending, self._twist)
+
+
+class Ft(Device):
+    rate = 1000.0
+
+    def __init__(self, start_ns: int) -> None:
+        super().__init__(start_ns)
+        self.emulator = NetFtEmulator(self.rate)
+
+    @property
+    def ports(self) -> dict[str, int]:
+        return {'port': self.emulator.rdt_port, 'http_port': self.emulator.http_port}
+
+    def send(self) -> None:
+        self.emulator.send((*self.now(), 0.0), (0.0, 0.0, 0.0))
+
+
+class Pressure(Device):
+    """The chambers have what was commanded; the samples are taken by requests."""
+
+    rate = 100.0
+
+    def __init__(self, start_ns: int) -> None:
+        super().__init__(start_ns)
+        self.emulator = ModbusEmulator(MpaTerminal())
+
+    def send(self) -> None:
+        self.emulator.set_actual(self.emulator.commanded())
+
+
+DEVICES: dict[str, type[Device]] = {
+    'mocap': Mocap,
+    'vive': Vive,
+    'fiber': Fiber,
+    'ft': Ft,
+    'pressure': Pressure,
+}
 
 
 def main() -> None:
-    devices = Devices()
-    print(json.dumps({'start_ns': devices.start_ns, 'ports': devices.ports}), flush=True)
-    periods = {name: 1.0 / rate for name, rate in RATES.items()}
-    due = dict.fromkeys(RATES, time.monotonic())
-    wait = 0.0
+    name, start_ns = sys.argv[1:]
+    device = DEVICES[name](int(start_ns))
+    print(json.dumps(device.ports), flush=True)
     try:
-        while not select.select([sys.stdin], [], [], wait)[0]:
-            for name, send in devices.senders.items():
-                if due[name] <= time.monotonic():
-                    send()
-                    due[name] += periods[name]
-            devices.mocap.serve()
-            devices.vive.serve()
-            wait = max(min(due.values()) - time.monotonic(), 0.0)
+        device.run()
     finally:
-        devices.close()
+        device.emulator.close()
 
 
 if __name__ == '__main__':
