@@ -29,6 +29,7 @@ PIP_KEYS = {'mujoco', 'pymodbus', 'rosbags'}
 WITHOUT_KEY = {
     'c3d',
     'openvr',
+    'optuna',
     'pysurvive',
 }  # unknown to rosdep: imported when used, or by an emulator of the device
 OF_RCLPY = {'rclpy', 'ament_index_python'}

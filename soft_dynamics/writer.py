@@ -1,0 +1,50 @@
+"""A description back into a robot file: the counterpart of `reader`."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .description import Description
+
+
+def to_mapping(block: Any) -> Any:
+    """The nested mappings and lists of a description; what has its default is left out."""
+    if dataclasses.is_dataclass(block):
+        return {
+            field.name: to_mapping(value)
+            for field in dataclasses.fields(block)
+            if (value := getattr(block, field.name)) != field.default
+        }
+    if isinstance(block, tuple):
+        return [to_mapping(entry) for entry in block]
+    return block
+
+
+def write_description(path: Path, robot: Description, comment: str) -> None:
+    """Write a new robot file that starts with `comment`; it appears whole or not at all.
+
+    Raises FileExistsError if there is a file of that name already.
+    """
+    body = yaml.dump(to_mapping(robot), sort_keys=False, default_flow_style=None, width=110)
+    lines = [f'# {line}'.rstrip() for line in comment.splitlines()]
+    write_new(path, '\n'.join([*lines, body]))
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that must not exist yet, atomically: nobody ever sees half of it, and nobody's file is lost."""
+    with tempfile.NamedTemporaryFile(
+        'w', dir=path.parent, prefix=f'.{path.name}.', encoding='utf-8', delete=False
+    ) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(file.name, path)  # unlike a rename, it refuses to replace
+    finally:
+        Path(file.name).unlink()

@@ -1,0 +1,79 @@
+"""The default: nonlinear least squares on free runs with exact slopes, from several starts."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import optimize, stats
+
+from soft_dynamics.arguments import Array
+
+from .options import Checkpoint, Options, Report
+from .problem import Problem
+from .shooting import FAR, Shooting
+
+EVALUATIONS = 40  # of one start
+AGREE = 1e-3  # two starts whose errors differ by less found the same minimum
+NARROW = 0.5  # part of the search range that random starts come from
+
+
+def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
+    """The x of the best start. It ends early when a second start leads to the best error found."""
+    done: list[dict[str, Any]] = checkpoint.load().get('starts', [])
+    for k, x0 in enumerate(_starts(problem, options)):
+        if k >= len(done):
+            done.append(_one(problem, x0, partial(_part, report, k, options.starts)))
+            checkpoint.save({'starts': done})
+        errors = sorted(found['error'] for found in done)
+        if len(errors) > 1 and errors[1] <= errors[0] * (1.0 + AGREE):
+            break
+    best = min(done, key=lambda found: float(found['error']))
+    report(1.0, f'error {best["error"]:.4g}')
+    return np.array(best['x'])
+
+
+def _starts(problem: Problem, options: Options) -> list[Array]:
+    """The file's own values, then a Latin hypercube in the middle of the search range."""
+    middle, half = 0.5 * (problem.low + problem.high), 0.5 * NARROW * (problem.high - problem.low)
+    cube = stats.qmc.LatinHypercube(problem.start.size, seed=options.seed).random(max(1, options.starts - 1))
+    return [problem.start, *(middle + half * (2.0 * cube - 1.0))][: options.starts]
+
+
+def _part(report: Report, k: int, count: int, part: float, note: str) -> None:
+    report((k + part) / count, note)
+
+
+def _one(problem: Problem, x0: Array, report: Report) -> dict[str, Any]:
+    """Minimise from one start."""
+    shooting, count = Shooting(problem), 0
+    z0 = shooting.begin(x0)
+    low, high = np.full(z0.size, -np.inf), np.full(z0.size, np.inf)
+    low[: shooting.p], high[: shooting.p] = problem.low, problem.high
+
+    def residuals(z: Array) -> Array:
+        nonlocal count
+        found = shooting.residuals(z)
+        count += 1
+        report(min(1.0, count / EVALUATIONS), f'error {_rms(found):.4g}')
+        return found
+
+    fit = optimize.least_squares(
+        residuals,
+        np.clip(z0, low + 1e-9, high - 1e-9),
+        shooting.jacobian,
+        (low, high),
+        x_scale='jac',
+        ftol=1e-9,
+        xtol=1e-9,
+        gtol=1e-10,
+        max_nfev=EVALUATIONS,
+    )
+    error = _rms(fit.fun)
+    return {'x': fit.x[: shooting.p].tolist(), 'error': error if error < FAR else 1e300}
+
+
+def _rms(residuals: Array) -> float:
+    return math.sqrt(float(np.mean(residuals**2)))

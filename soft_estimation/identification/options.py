@@ -1,0 +1,60 @@
+"""What a search may spend, and how it tells how far it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from soft_dynamics.reader import quantity
+
+Report = Callable[[float, str], None]  # part done (0 to 1), and the best so far in words
+
+
+@dataclass(frozen=True)
+class Options:
+    """The budget of a search."""
+
+    starts: int = quantity(4, doc='of least_squares: the file, then random ones')
+    trials: int = quantity(
+        400, doc='runs of the model that jensen and godage may take; steps of particles of mehl'
+    )
+    seed: int = quantity(0, doc='of everything random')
+    storage: str = quantity(
+        '', doc="jensen: URL of Optuna's storage; sqlite or PostgreSQL; default: in memory"
+    )
+
+    def __post_init__(self) -> None:
+        for name in ('starts', 'trials'):
+            if getattr(self, name) < 1:
+                raise ValueError(f'{name} must be >= 1, got {getattr(self, name)}')
+
+
+class Checkpoint:
+    """What a search has found so far, in a file that survives a kill; of another problem, it counts as none."""
+
+    def __init__(self, path: Path | None, fingerprint: str) -> None:
+        self._path, self._fingerprint = path, fingerprint
+
+    def load(self) -> dict[str, Any]:
+        if self._path is None or not self._path.exists():
+            return {}
+        try:
+            saved = json.loads(self._path.read_text(encoding='utf-8'))
+        except ValueError:
+            return {}
+        right = isinstance(saved, dict) and saved.get('problem') == self._fingerprint
+        return saved['state'] if right else {}
+
+    def save(self, state: dict[str, Any]) -> None:
+        if self._path is None:
+            return
+        half = self._path.with_name(self._path.name + '.new')
+        half.write_text(json.dumps({'problem': self._fingerprint, 'state': state}), encoding='utf-8')
+        half.replace(self._path)
+
+    def remove(self) -> None:
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)

@@ -1,0 +1,183 @@
+"""What every method works on: a robot with unknowns, recordings of it, and the model's free run beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.signal import lfilter
+
+from soft_dynamics.arguments import Array
+from soft_dynamics.description import Description
+from soft_dynamics.errors import NotConverged
+from soft_dynamics.robot import Robot
+
+from ..recording import Recording
+from .parameters import Parameter, apply
+
+LEAST_SPREAD = 0.05  # a coordinate counts as if it had moved at least this part of the one that moved most
+
+
+class Window(NamedTuple):
+    """Rows of a recording that the model runs through freely."""
+
+    recording: int
+    rows: slice
+
+
+class Run(NamedTuple):
+    """A free run under pressures u at its own times t; each `every`-th (an even number) is one of the recording."""
+
+    t: Array
+    q: Array
+    qd: Array
+    u: Array
+    every: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Unknowns x (p,) of a robot and the recordings to find them from.
+
+    window [s]: how long the model runs freely before it starts anew from the measurement; longer than the recordings
+    means from their start to their end. step [s]: of the simulation, at most.
+
+    Recorded pressures are those in the chambers, unless `valve_lag` is an unknown: then they are commands, or pressures
+    in the lines, which the chambers follow with that lag.                                            [Mehl, sec. V]
+    """
+
+    description: Description
+    parameters: tuple[Parameter, ...]
+    recordings: tuple[Recording, ...]
+    window: float = 10.0
+    step: float = 5e-3
+
+    def __post_init__(self) -> None:
+        robot = Robot(self.description)
+        for name, value in (('window', self.window), ('step', self.step)):
+            if not value > 0.0:
+                raise ValueError(f'{name} must be > 0 s, got {value}')
+        if not self.recordings:
+            raise ValueError('recordings: expected at least one, got none')
+        for recording in self.recordings:
+            shapes = {
+                'q': (recording.q, robot.nq),
+                'pressure': (recording.pressure, len(robot.chamber_names)),
+            }
+            for name, (array, width) in shapes.items():
+                if array.shape[1] != width:
+                    raise ValueError(f'{name}: {robot.name} has {width} columns, got {array.shape[1]}')
+
+    def robot(self, x: Array) -> Robot:
+        return Robot(apply(self.description, self.parameters, x))
+
+    @cached_property
+    def start(self) -> Array:
+        """The unknowns as they are in the file."""
+        return np.zeros(len(self.parameters))
+
+    @cached_property
+    def low(self) -> Array:
+        return np.array([parameter.low for parameter in self.parameters])
+
+    @cached_property
+    def high(self) -> Array:
+        return np.array([parameter.high for parameter in self.parameters])
+
+    @cached_property
+    def moving(self) -> npt.NDArray[np.intp]:
+        """Which coordinates the dynamics decides: all but those of a base that somebody moves."""
+        first = 6 if self.description.base.type == 'prescribed' else 0
+        return np.arange(first, self.recordings[0].q.shape[1])
+
+    @cached_property
+    def spread(self) -> Array:
+        """(nq,) by which deviations are divided: how much each coordinate moved."""
+        moved: Array = np.std(np.concatenate([recording.q for recording in self.recordings]), axis=0)
+        largest = moved[self.moving].max()
+        if not largest > 0.0:
+            raise ValueError('q: expected a robot that moves, got a constant')
+        return np.maximum(moved, LEAST_SPREAD * largest)
+
+    @cached_property
+    def windows(self) -> list[Window]:
+        """Pieces of about the same length; neighbours share a row."""
+        pieces = []
+        for k, recording in enumerate(self.recordings):
+            count = max(1, math.ceil(recording.duration / self.window - 1e-6))
+            edges = np.linspace(0, recording.t.size - 1, count + 1).astype(int)
+            pieces += [Window(k, slice(a, b + 1)) for a, b in pairwise(edges.tolist())]
+        return pieces
+
+    @cached_property
+    def lag(self) -> int | None:
+        """Place of the valve lag among the unknowns."""
+        places = [k for k, p in enumerate(self.parameters) if p.targets[0].owner == 'valve_lag']
+        return places[0] if places else None
+
+    def pressures(self, x: Array) -> tuple[list[Array], list[Array]]:
+        """(pressures in the chambers, their slopes with respect to the lag's x) of every recording."""
+        if self.lag is None:
+            return [recording.pressure for recording in self.recordings], []
+        # A step along the imaginary axis: the slope without cancellation.
+        time = self.parameters[self.lag].value(x[self.lag]) * np.exp(1e-30j)
+        followed = [follow(recording.pressure, recording.dt, time) for recording in self.recordings]
+        return [p.real.copy() for p in followed], [p.imag / 1e-30 for p in followed]
+
+    def run(self, robot: Robot, window: Window, pressure: Array, start: Any = None) -> Run:
+        """The model from `start` (q, qd), or from the measured one, through a window of its recording."""
+        recording, rows = self.recordings[window.recording], window.rows
+        q0, qd0 = start if start is not None else (recording.q[rows][0], recording.qd[rows][0])
+        times = recording.t[rows]
+        every = 2 * max(1, math.ceil(recording.dt / (2 * self.step) - 1e-9))
+        t = np.interp(np.arange((times.size - 1) * every + 1) / every, np.arange(times.size), times)
+        u = (
+            np.stack([np.interp(t, times, column) for column in pressure[rows].T], 1)
+            if pressure.size
+            else None
+        )
+        motion = robot.simulate(q0, qd0, u, t, step=self.step)
+        return Run(t, motion.q, motion.qd, motion.inputs, every)
+
+    def deviations(self, x: Array) -> Iterator[Array]:
+        """Model less measurement (n, nq), window by window, from the measured start of each.
+
+        Raises NotConverged if the model cannot run.
+        """
+        robot = self.robot(x)
+        pressures = self.pressures(x)[0]
+        for window in self.windows:
+            run = self.run(robot, window, pressures[window.recording])
+            yield run.q[:: run.every] - self.recordings[window.recording].q[window.rows]
+
+    def error(self, x: Array, power: int = 2) -> float:
+        """Free-run error per spread: root mean square (power 2), or mean (1); infinite where the model cannot run."""
+        try:
+            scaled = np.concatenate([deviation / self.spread for deviation in self.deviations(x)])
+        except NotConverged:
+            return math.inf
+        error = float(np.mean(np.abs(scaled[:, self.moving]) ** power) ** (1.0 / power))
+        return error if math.isfinite(error) else math.inf
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with anything that changes the answer."""
+        digest = hashlib.sha256(repr((self.description, self.parameters, self.window, self.step)).encode())
+        for recording in self.recordings:
+            for array in (recording.t, recording.q, recording.qd, recording.pressure):
+                digest.update(array.tobytes())
+        return digest.hexdigest()[:16]
+
+
+def follow(command: Array, dt: float, lag: complex) -> Any:
+    """Pressures that follow commands (n, m), dp/dt = (command - p)/lag, from equilibrium; exact for straight pieces."""
+    decay = np.exp(-dt / lag)
+    part = lag / dt * (1.0 - decay)
+    return lfilter([1.0 - part, part - decay], [1.0, -decay], command - command[0], axis=0) + command[0]

@@ -1,0 +1,117 @@
+"""How well the recordings determine the unknowns, whatever method found them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from soft_dynamics.arguments import Array
+
+from .parameters import Parameter
+from .problem import Problem
+from .shooting import Shooting
+
+WIDE = 0.2  # a standard deviation beyond this part of the value is worth a warning
+ALIKE = (
+    0.02  # how much less a change of several unknowns shows than of each alone when they cannot be told apart
+)
+PART = 0.2  # of such a change, from which on an unknown belongs to it
+NOTHING = 1e-8  # slope, of the largest, below which an unknown does not show at all
+EDGE = 1e-3  # part of the range within which an unknown is at its end
+START_STEPS = 8  # evaluations to find the starts of the windows
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Standard deviations (p,) in the units of the file (inf: not determined; nan: found otherwise), and warnings."""
+
+    std: Array
+    warnings: tuple[str, ...]
+
+
+def assess(problem: Problem, x: Array, known: Sequence[int] = ()) -> Uncertainty:
+    """The covariance s^2 tau (J^T J)^-1 of x, with the starts of the windows unknown too; `known` places do not vary.
+
+    s is the residuals' standard deviation and tau how many samples in a row err alike (their integrated
+    autocorrelation): a model error lasts, and does not average out like noise.
+    """
+    shooting = Shooting(problem)
+    z = _settle(shooting, x)
+    residuals = shooting.residuals(z)
+    projected, sizes = [], [0]
+    for by_x, by_start in shooting.blocks(z):
+        basis = _range(by_start)
+        projected.append(by_x - basis @ (basis.T @ by_x))
+        sizes.append(sizes[-1] + len(by_x))
+    J = np.concatenate(projected)
+    runs = [residuals[a:b].reshape(-1, problem.moving.size) for a, b in pairwise(sizes)]
+    deviation = np.sqrt(np.mean(residuals**2) * _row_length(runs))
+    size = np.linalg.norm(J, axis=0)
+    seen = np.flatnonzero(size > NOTHING * max(float(size.max()), np.finfo(float).tiny))
+    seen = seen[~np.isin(seen, known)]
+    _, s, Vt = np.linalg.svd(J[:, seen] / size[seen], full_matrices=False)
+    std = np.full(x.size, np.inf)
+    std[list(known)] = np.nan
+    std[seen] = deviation * np.sqrt(np.sum((Vt / np.maximum(s, NOTHING)[:, None]) ** 2, axis=0)) / size[seen]
+    std *= np.abs([p.slope(now) for p, now in zip(problem.parameters, x, strict=True)])
+    together = [seen[np.abs(row) > PART] for row, value in zip(Vt, s, strict=True) if value < ALIKE]
+    return Uncertainty(std, _warnings(problem.parameters, x, std, together))
+
+
+def _settle(shooting: Shooting, x: Array) -> Array:
+    """z with the best starts of the windows for this x."""
+    head = shooting.p
+    fit = optimize.least_squares(
+        lambda tail: shooting.residuals(np.concatenate([x, tail])),
+        shooting.begin(x)[head:],
+        lambda tail: shooting.jacobian(np.concatenate([x, tail]))[:, head:],
+        x_scale='jac',
+        max_nfev=START_STEPS,
+    )
+    return np.concatenate([x, fit.x])
+
+
+def _range(A: Array) -> Array:
+    """Orthonormal basis of what the columns of A span."""
+    U, s, _ = np.linalg.svd(A, full_matrices=False)
+    return U[:, s > 1e-10 * s[0]] if s.size and s[0] > 0.0 else U[:, :0]
+
+
+def _row_length(runs: Sequence[Array]) -> float:
+    """Integrated autocorrelation of residuals in samples, at least 1: the sum to the first sign change."""
+    longest = 1.0
+    for k in range(runs[0].shape[1]):
+        column = np.concatenate([run[:, k] for run in runs])
+        column = column - column.mean()
+        power = np.abs(np.fft.rfft(column, 2 * column.size)) ** 2
+        lags = np.fft.irfft(power)[: column.size]
+        if not lags[0] > 0.0:
+            continue
+        ratio = lags / lags[0]
+        end = int(np.argmax(ratio < 0.0)) or ratio.size
+        longest = max(longest, 1.0 + 2.0 * float(ratio[1:end].sum()))
+    return longest
+
+
+def _warnings(
+    parameters: tuple[Parameter, ...], x: Array, std: Array, together: list[Any]
+) -> tuple[str, ...]:
+    lines = []
+    for k, parameter in enumerate(parameters):
+        value = parameter.value(x[k])
+        typical = abs(value) if parameter.kind != 'shift' else max(abs(value), parameter.unit)
+        if np.isinf(std[k]):
+            lines.append(f'{parameter.key} does not show in these recordings')
+        elif std[k] > WIDE * typical:
+            lines.append(f'{parameter.key} is poorly determined: {value:.4g} +- {std[k]:.2g}')
+        if min(x[k] - parameter.low, parameter.high - x[k]) < EDGE * (parameter.high - parameter.low):
+            lines.append(f'{parameter.key} is at the end of its range: {value:.4g}')
+    for places in together:
+        names = ', '.join(parameters[k].key for k in places)
+        lines.append(f'these can hardly be told apart, a change of all together does not show: {names}')
+    return tuple(lines)

@@ -1,0 +1,127 @@
+"""Springs and dampers from a free swing, then the gains of the chambers from a slow inflation.     [Wang, sec. IV-A.3]
+
+    K q + D qd = -M qdd - C qd - G              swing: nothing is inflated, and q, qd, qdd are damped sinusoids
+    A p = K q + D qd + M qdd + C qd + G         inflation, with the K and D found
+
+Both are linear: the columns are differences of the robot's inverse dynamics, so that any robot will do, with the
+unknowns shared between coordinates as the keys say. A recording without pressure is a swing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import optimize
+
+from soft_dynamics.arguments import Array
+from soft_dynamics.description import Description
+from soft_dynamics.robot import Robot
+
+from ..recording import Recording
+from .options import Checkpoint, Options, Report
+from .parameters import Parameter, default_keys
+from .problem import Problem
+from .sensitivity import States, force_slopes, unbalanced
+from .sinusoids import fit_swing
+
+NO_PRESSURE = 0.01  # of pressure_max
+LINEAR = ('stiffness', 'cubic_stiffness', 'damping', 'gain', 'mass')
+LEAST_FACTOR = 1e-3
+MODES = 8
+
+
+def keys(robot: Description) -> list[str]:
+    """Stiffness and damping of every coordinate, and one gain for every coordinate of a segment with chambers."""
+    found = []
+    for key in default_keys(robot):
+        name, field = key.split('.')
+        (segment,) = (s for s in robot.segments if s.name == name)
+        count = len(getattr(getattr(segment, 'material', segment), field))
+        found += [f'{key}[{k}]' for k in range(count)]
+    by_segment = {c.segment: c for c in robot.actuation.chambers if c.work == 'gain'}
+    for where, chamber in by_segment.items():
+        names = [c.name for c in robot.actuation.chambers if c.segment == where]
+        shared = _common_pattern(names, [c.name for c in robot.actuation.chambers])
+        found += [f'{shared}.gain[{k}]' for k, gain in enumerate(chamber.gain) if gain]
+    return found
+
+
+def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
+    """x in one or two solutions of linear equations; unknowns that no recording speaks of stay as they are in the file.
+
+    Raises ValueError for unknowns in which the forces are not linear, and without a swing.
+    """
+    for parameter in problem.parameters:
+        if parameter.targets[0].field not in LINEAR:
+            raise ValueError(
+                f'method wang: forces are not linear in {parameter.key}; it finds {", ".join(LINEAR)}'
+            )
+    quiet = NO_PRESSURE * problem.description.actuation.pressure_max
+    swings = [r for r in problem.recordings if not r.pressure.size or np.abs(r.pressure).max() <= quiet]
+    others = [r for r in problem.recordings if r not in swings]
+    passive = [k for k, p in enumerate(problem.parameters) if p.targets[0].owner == 'segments']
+    active = [k for k in range(len(problem.parameters)) if k not in passive]
+    if passive and not swings:
+        raise ValueError('method wang: expected a recording of a free swing without pressure, got none')
+    x = problem.start.copy()
+    if passive:
+        states = [_smooth(problem, recording) for recording in swings]
+        x = _solve(problem, x, passive, states)
+    report(0.7, 'swing fitted')
+    if active and others:
+        x = _solve(problem, x, active, [_as_measured(problem, recording) for recording in others])
+    report(1.0, 'done')
+    return x
+
+
+def _solve(problem: Problem, x: Array, places: list[int], states: list[States]) -> Array:
+    """Least squares for the factors of some unknowns, the others as they are in x.
+
+    Rows are divided by the spread of their coordinate's share, so that a strong joint does not drown a weak one.
+    """
+    columns = np.concatenate([force_slopes(problem, x, part)[:, problem.moving] for part in states])[
+        ..., places
+    ]
+    now = np.concatenate([unbalanced(problem.robot(x), part)[:, problem.moving] for part in states])
+    constant = now - columns.sum(-1)  # the forces with all these unknowns zero; all factors are 1 at x
+    weight = 1.0 / np.maximum(np.sqrt(np.mean(columns**2, axis=(0, 2))), 1e-12)
+    left = (columns * weight[None, :, None]).reshape(-1, len(places))
+    signed = np.array([problem.parameters[k].kind != 'factor' for k in places])
+    least = np.where(signed, -np.inf, LEAST_FACTOR)
+    factor = optimize.lsq_linear(left, -(constant * weight).ravel(), (least, np.inf)).x
+    found = x.copy()
+    for k, f in zip(places, factor, strict=True):
+        found[k] = _moved(problem.parameters[k], x[k], f)
+    return found
+
+
+def _moved(parameter: Parameter, x: float, factor: float) -> float:
+    """x of a value that is `factor` times the one at x; of a shift, whose column is that of a unit, x is its size."""
+    if parameter.kind == 'factor':
+        return x + float(np.log(factor))
+    return x + factor - 1.0
+
+
+def _smooth(problem: Problem, recording: Recording) -> States:
+    """A swing as damped sinusoids, in the coordinates that move."""
+    moving = problem.moving
+    swing = fit_swing(recording.t, recording.q[:, moving], MODES)
+    q, qd, qdd = recording.q.copy(), np.zeros_like(recording.q), np.zeros_like(recording.q)
+    q[:, moving], qd[:, moving], qdd[:, moving] = swing.q, swing.qd, swing.qdd
+    return _states(problem, q, qd, qdd, np.zeros_like(recording.pressure))
+
+
+def _as_measured(problem: Problem, recording: Recording) -> States:
+    return _states(problem, recording.q, recording.qd, recording.qdd, recording.pressure)
+
+
+def _states(problem: Problem, q: Array, qd: Array, qdd: Array, u: Array) -> States:
+    return States(q, qd, qdd, u, np.zeros_like(u), Robot(problem.description).actuation(q))
+
+
+def _common_pattern(names: list[str], every: list[str]) -> str:
+    """The shortest `head*` that matches these names and no other."""
+    for size in range(len(names[0]) + 1):
+        head = names[0][:size]
+        if [name for name in every if name.startswith(head)] == names:
+            return f'{head}*'
+    return names[0]
