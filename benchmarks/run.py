@@ -19,7 +19,7 @@ from typing import Any
 
 import numba
 
-from benchmarks import calls, growth, rollouts, simulation, start
+from benchmarks import calls, control, growth, rollouts, simulation, start
 from benchmarks.measure import Settings, load
 from benchmarks.table import Row, markdown, text
 
@@ -61,6 +61,8 @@ BENCHMARKS: dict[str, Callable[[Settings], list[Row]]] = {
     'simulate': simulation.simulation,
     'rollouts.steps': rollouts.steps,
     'rollouts.cores': rollouts.cores,
+    'control.allocation': control.allocation,
+    'control.laws': control.laws,
     'start.library': start.library,
     'start.node': start.node,
 }

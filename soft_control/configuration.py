@@ -28,7 +28,7 @@ class ConfigurationGains:
         default=(1.0,), metadata={'doc': 'Kp, in stiffnesses of the coordinate', 'unit': '-'}
     )
     derivative: tuple[float, ...] = field(
-        default=(2.0,), metadata={'doc': 'Kd, in damping coefficients of the coordinate', 'unit': '-'}
+        default=(0.5,), metadata={'doc': 'Kd, in damping coefficients of the coordinate', 'unit': '-'}
     )
     integral: tuple[float, ...] = field(
         default=(2.0,), metadata={'doc': 'Ki, in stiffnesses of the coordinate', 'unit': '1/s'}

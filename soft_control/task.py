@@ -32,7 +32,7 @@ _STEP = 1e-5  # [rad or m] of the central differences in B
 class TaskGains:
     """Gains of the pose's error; the same for position and orientation."""
 
-    proportional: float = field(default=1.0, metadata={'doc': 'K_P', 'unit': '1/s'})
+    proportional: float = field(default=1.6, metadata={'doc': 'K_P', 'unit': '1/s'})
     derivative: float = field(default=0.0, metadata={'doc': 'K_D', 'unit': '-'})
     integral: float = field(default=0.0, metadata={'doc': 'K_I', 'unit': '1/s^2'})
     damping: float = field(

@@ -17,22 +17,20 @@ import numpy as np
 from examples.wang.bench_arm import ARM, BenchArm, Log
 from examples.wang.pictures import panels
 from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import Actuate
 from soft_control.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import JointPath
 
 RATE = 50.0  # [Hz]
 AMPLITUDE, OMEGA = 0.3, 12.0 * np.pi / 5.0  # [rad], [rad/s]
 LEAD_IN, STEADY = 0.5, 2.0  # [s] until the reference is there; until the swing is taken as steady
-SPEEDUP = 2.5  # [-] of the valves
 
 
-def laws() -> dict[str, tuple[Any, Actuate | None]]:
-    gains = ConfigurationGains(lookahead=ARM.description.actuation.valve_lag / SPEEDUP)
+def laws() -> dict[str, Any]:
+    lag = ARM.description.actuation.valve_lag
     return {
-        'configuration': (ConfigurationLaw(ARM, ConfigurationGains()), None),
-        'configuration, lag': (ConfigurationLaw(ARM, gains), Actuate(lag_speedup=SPEEDUP)),
-        'predictive': (PredictiveLaw(ARM, PredictiveGains(), joints=True), None),
+        'configuration': ConfigurationLaw(ARM, ConfigurationGains()),
+        'configuration, lag': ConfigurationLaw(ARM, ConfigurationGains(lookahead=lag)),
+        'predictive': PredictiveLaw(ARM, PredictiveGains(), joints=True),
     }
 
 
@@ -41,8 +39,8 @@ def reference(t: np.ndarray) -> np.ndarray:
     return np.asarray(AMPLITUDE * np.sin(OMEGA * t))
 
 
-def swing(law: Any, actuate: Actuate | None, seconds: float) -> Log:
-    arm = BenchArm(law, RATE, actuate=actuate)
+def swing(law: Any, seconds: float) -> Log:
+    arm = BenchArm(law, RATE)
     start = arm.t + LEAD_IN
     times = LEAD_IN + np.arange(0.0, seconds + 0.05, 0.05)
     points = np.zeros((times.size, ARM.nq))
@@ -68,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     print('paper: 50 Hz, 0.3 sin(12 pi/5 t) rad, tip up to 7 m/s, half a swing in 0.4 s, a steady delay')
     with panels(options.figure, (1, 3), (7.2, 2.6)) as axes:
-        for axis, (name, (law, actuate)) in zip(axes, laws().items(), strict=True):
-            log = swing(law, actuate, options.seconds)
+        for axis, (name, law) in zip(axes, laws().items(), strict=True):
+            log = swing(law, options.seconds)
             t, q, speed = np.array(log.t), np.array(log.q)[:, 1::2], np.array(log.speed)
             late = t > min(STEADY, 0.5 * options.seconds)
             rms = np.sqrt(np.mean((q - reference(t)[:, None])[late] ** 2))

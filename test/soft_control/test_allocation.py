@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import lru_cache
 
 import numpy as np
@@ -119,18 +118,6 @@ def test_bounds_of_the_moment_are_kept() -> None:
     low, high = np.full(16, 50e3), np.full(16, 60e3)
     p = allocate(A, np.full(8, 3.0), low, high)
     assert np.all((low <= p) & (p <= high))
-
-
-def test_it_takes_microseconds() -> None:
-    robot = robot_of('honeycomb_arm')
-    allocate, A = Allocation(robot, level=0.3), robot.actuation(robot.rest)
-    forces = RANDOM.normal(size=(300, 8)) * scale(robot)
-    times = []
-    for tau in forces:
-        start = time.perf_counter()
-        allocate(A, tau)
-        times.append(time.perf_counter() - start)
-    assert np.median(times) < 50e-6
 
 
 def test_refusals() -> None:

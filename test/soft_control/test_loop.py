@@ -10,6 +10,7 @@ import pytest
 from closed_loop import robot_of
 
 from soft_control.loop import Actuate, ControlLoop
+from soft_control.rotation import moved, pose_error
 from soft_control.safety import Memory, Mode, State
 from soft_dynamics.errors import SingularInertia
 
@@ -185,3 +186,61 @@ def test_a_speedup_makes_the_valves_follow_that_much_faster() -> None:
         p = memory.pressure + math.exp(-DT / LIMITS.valve_lag) * (p - memory.pressure)
         last, wanted = float((ROBOT.actuation(ROBOT.rest) @ p)[0]), bench.law.tau[0]
     assert last > 0.95 * wanted  # 80 ms are 1.6 T: the valves alone would be at 0.80
+
+
+OFFSET = np.array([0.02, -0.03, 0.05, 0.01, 0.02, -0.005])  # [rad], [m]
+
+
+def tip_of(bench: Bench) -> np.ndarray | None:
+    bench.run()
+    assert bench.loop.state is not None
+    return bench.loop.state.X_WT
+
+
+def test_a_measured_tip_moves_the_tip_of_every_state() -> None:
+    """Also of states at other coordinates: what is off goes with the model's tip."""
+    bench = Bench()
+    assert tip_of(bench) is None
+    X_WT = moved(ROBOT.pose(np.zeros(8), 'tip'), OFFSET)
+    bench.loop.feed_tip(bench.t, X_WT)
+    np.testing.assert_allclose(tip_of(bench), X_WT, atol=1e-12)
+    bench.state = np.full(8, 0.02)
+    np.testing.assert_allclose(pose_error(tip_of(bench), ROBOT.pose(bench.state, 'tip')), OFFSET, atol=1e-12)
+
+
+def test_a_tip_measured_a_while_ago_belongs_to_where_the_robot_was() -> None:
+    bench, qd = Bench(), np.full(8, 0.5)
+    bench.loop.feed(State(1.0, 0.1 * qd, qd))
+    bench.loop.feed_tip(0.98, ROBOT.pose(0.1 * qd - 0.02 * qd, 'tip'))
+    bench.loop.feed(State(1.01, 0.12 * qd, qd))
+    assert bench.loop.state is not None
+    np.testing.assert_allclose(bench.loop.state.X_WT, ROBOT.pose(0.12 * qd, 'tip'), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ('later', 'offset'),
+    [
+        (0.2, OFFSET),  # long after the state
+        (-0.2, OFFSET),  # long before it
+        (0.0, np.r_[np.zeros(3), 0.5, 0.0, 0.0]),  # of another robot
+        (0.0, np.r_[1.0, np.zeros(5)]),
+        (0.0, np.r_[np.zeros(3), math.nan, 0.0, 0.0]),
+    ],
+)
+def test_a_tip_that_cannot_be_is_left_out(later: float, offset: np.ndarray) -> None:
+    bench = Bench()
+    bench.run()
+    bench.loop.feed_tip(bench.t + later, moved(ROBOT.pose(np.zeros(8), 'tip'), offset))
+    assert tip_of(bench) is None
+
+
+def test_a_tip_beside_a_bad_state_and_one_that_comes_late_are_left_out() -> None:
+    bench, X_WT = Bench(), moved(ROBOT.pose(np.zeros(8), 'tip'), OFFSET)
+    bench.state = np.full(8, math.nan)
+    bench.run()
+    bench.loop.feed_tip(bench.t, X_WT)
+    bench.state = np.zeros(8)
+    assert tip_of(bench) is None
+    bench.loop.feed_tip(bench.t, X_WT)
+    bench.loop.feed_tip(bench.t - 0.05, ROBOT.pose(np.zeros(8), 'tip'))
+    np.testing.assert_allclose(tip_of(bench), X_WT, atol=1e-12)
