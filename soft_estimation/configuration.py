@@ -94,6 +94,15 @@ class Tracking:
         X_WS = as_poses(list(poses), list(poses.values()))
         return X_WS, self._X_MW @ X_WS @ np.array([self._X_SF[name] for name in poses])
 
+    def add_body(self, sensor: Sensor) -> None:
+        """Let there be one more body, of which somebody else finds out the pose."""
+        self.sensors[sensor.name] = sensor
+        self._X_SF[sensor.name] = inverse(pose_from_rpy(sensor.position, sensor.rpy))
+
+    def world_poses(self, X_MF: Array) -> Array:
+        """X_WF (k, 4, 4) of frames in the world of the robot file."""
+        return inverse(self._X_MW) @ X_MF
+
     def move_base(self, X_MB: Array) -> None:
         """Let the fixed base stand where a sensor sees it, at X_MB instead of the base pose of the file."""
         self._X_MW = self._X_M0 @ inverse(X_MB) @ self._X_MW

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import CubicSpline, make_lsq_spline
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.arguments import Array, as_array
 
 from .segments import Fit
+
+KNOT_SPACING = 0.03  # [m] shorter waves of a fiber are noise
+CUBIC = 4  # coefficients of a piece of a spline
 
 
 def curve_from_curvature(s: Any, curvature_C: Any) -> tuple[Array, Array]:
@@ -38,6 +41,30 @@ def spline(s: Any, points: Any) -> CubicSpline:
     return CubicSpline(s, points)
 
 
+def frames_along(s: Any, points: Any, ends: Any) -> tuple[Array, Array]:
+    """Points (k, 3) and frames (k, 3, 3) at the arc lengths `ends` of a body that leaves the base along z.
+
+    The frames are carried along without twist, each tangent turned into the next by the shortest way; lost points are
+    left out. Least squares spline with a knot every KNOT_SPACING.
+    """
+    s, points = _samples(s, points, 'points', lost_allowed=True)
+    ends = as_array('ends', ends)
+    if s.size < 2 * CUBIC:
+        raise ValueError(f'points: expected {2 * CUBIC} or more that are not lost, got {s.size}')
+    pieces = max(1, min(round((s[-1] - s[0]) / KNOT_SPACING), s.size // CUBIC - CUBIC))
+    inner = np.linspace(s[0], s[-1], pieces + 1)[1:-1]
+    curve = make_lsq_spline(s, points, np.concatenate([[s[0]] * CUBIC, inner, [s[-1]] * CUBIC]))
+    places = np.union1d(np.append(inner, s[0]), np.minimum(ends, s[-1]))
+    tangents = curve(places, 1)
+    tangents /= np.linalg.norm(tangents, axis=1)[:, None]
+    R, frames, z = np.eye(3), np.empty((places.size, 3, 3)), np.array([0.0, 0.0, 1.0])
+    for k, tangent in enumerate(tangents):
+        R = _shortest_turn(z, tangent) @ R
+        frames[k], z = R, tangent
+    at = np.searchsorted(places, np.minimum(ends, s[-1]))
+    return curve(places[at]) + (ends - places[at])[:, None] * tangents[at], frames[at]
+
+
 def link_errors(s: Any, points: Any, links: int) -> Array:
     """Distances (n,) [m] of the points from the spline through the ends of equal links.       [Godage, sec. III-A]"""
     shape = spline(s, points)
@@ -60,6 +87,14 @@ def hinge_angles(s: Any, points: Any, lengths: Any, offsets: Any = 0.0) -> Fit:
     fitted = lengths[:, None] * np.stack([-np.sin(headings), np.cos(headings), 0.0 * headings], 1)
     theta = np.diff(headings, prepend=0.0) - as_array('offsets', offsets)
     return Fit(theta, float('nan'), float(np.linalg.norm(chords - fitted, axis=1).max()))
+
+
+def _shortest_turn(a: Array, b: Array) -> Array:
+    """The rotation of a unit vector into another: 1 + [v]x + [v]x^2/(1 + a.b) with v = a x b."""
+    (ax, ay, az), (bx, by, bz) = a.tolist(), b.tolist()
+    x, y, z = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+    V = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.eye(3) + V + V @ V / (1.0 + ax * bx + ay * by + az * bz)
 
 
 def _mean_direction(turn: Array) -> Array:

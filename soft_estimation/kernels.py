@@ -140,26 +140,31 @@ def factorise(S):
 
 
 @njit(cache=True, error_model='numpy')
-def correct(x, P, residual, H, variance):
-    """(x, P, r^T S^-1 r) after an update in Joseph's form; infinite, and nothing changed, if S is not positive.
+def correct(x, P, residual, H, variance, misfit):
+    """(x, P, nis, test) after an update in Joseph's form; infinite, and nothing changed, if S is not positive.
 
-    K = P H^T S^-1     P = (1 - K H) P (1 - K H)^T + K R K^T     R = diag(variance)
+    S = H P H^T + R     K = P H^T S^-1     P = (1 - K H) P (1 - K H)^T + K R K^T     R = diag(variance)
+    nis = r^T S^-1 r; test is the same with R larger by misfit^2: what the model may be off, in units of the noise.
     """
     rows, size = H.shape
     HP, S = np.empty((rows, size)), np.empty((rows, rows))
     product(H, P, HP)
     product(H, np.ascontiguousarray(HP.T), S)
+    wider = S.copy()
     for i in range(rows):
         S[i, i] += variance[i]
-    if not factorise(S):
-        return x, P, math.inf
-    gain, whitened = HP.copy(), residual.copy()  # K^T, by two triangular solutions
+        wider[i, i] += (1.0 + misfit * misfit) * variance[i]
+    if not (factorise(S) and factorise(wider)):
+        return x, P, math.inf, math.inf
+    gain, whitened, tested = HP.copy(), residual.copy(), residual.copy()  # K^T, by two triangular solutions
     for i in range(rows):
         for k in range(i):
             gain[i] -= S[i, k] * gain[k]
             whitened[i] -= S[i, k] * whitened[k]
+            tested[i] -= wider[i, k] * tested[k]
         gain[i] /= S[i, i]
         whitened[i] /= S[i, i]
+        tested[i] /= wider[i, i]
     x_after = x.copy()
     for i in range(rows):
         x_after += whitened[i] * gain[i]
@@ -176,31 +181,31 @@ def correct(x, P, residual, H, variance):
     for i in range(rows):
         gain[i] *= variance[i]
     product(K, gain, work)
-    return x_after, P_after + work, np.sum(whitened * whitened)
+    return x_after, P_after + work, np.sum(whitened * whitened), np.sum(tested * tested)
 
 
 @njit(cache=True, error_model='numpy')
 def correct_all(x, P, innovation, H, variance, rule):
-    """(x, P, tests, count) after the updates of the first `count` sensors, one after the other, all linearised at x.
+    """(x, P, nis, count) after the updates of the first `count` sensors, one after the other, all linearised at x.
 
-    rule: rows of each sensor, the limit of its test value, coordinates, and how far they may move from x. The first
-    sensor beyond these limits is not let in and ends it; tests holds its test value last.
+    rule: rows of each sensor, the limit of its test, the misfit in it, coordinates, and how far these may move from x.
+    The first sensor beyond these limits is not let in and ends it; nis holds its value last.
     """
-    rows, gate, n, reach = int(rule[0]), rule[1], int(rule[2]), rule[3]
-    tests = np.empty(len(variance) // rows)
+    rows, gate, misfit, n, reach = int(rule[0]), rule[1], rule[2], int(rule[3]), rule[4]
+    nis = np.empty(len(variance) // rows)
     start, residual = x, np.empty(rows)
-    for k in range(len(tests)):
+    for k in range(len(nis)):
         first = k * rows
         H_k = H[first : first + rows]
         for i in range(rows):
             residual[i] = innovation[first + i]
             for j in range(len(x)):
                 residual[i] -= H_k[i, j] * (x[j] - start[j])
-        x_after, P_after, tests[k] = correct(x, P, residual, H_k, variance[first : first + rows])
-        if not (tests[k] <= gate and np.abs(x_after[:n] - start[:n]).max() < reach):
-            return x, P, tests[: k + 1], k
+        x_after, P_after, nis[k], test = correct(x, P, residual, H_k, variance[first : first + rows], misfit)
+        if not (test <= gate and np.abs(x_after[:n] - start[:n]).max() < reach):
+            return x, P, nis[: k + 1], k
         x, P = x_after, P_after
-    return x, P, tests, len(tests)
+    return x, P, nis, len(nis)
 
 
 @njit(cache=True, error_model='numpy')
@@ -225,27 +230,45 @@ def rotation_vector(R, out):
 
 
 @njit(cache=True, error_model='numpy')
-def pose_innovations(X_M, J_tip, frames, columns, X_meas, arms, innovation, H):
+def hung_on(X_P, X_ref, X_meas, out):
+    """out = X_P X_ref^-1 X_meas: a measured pose, as it is if the measured reference is where the model has it."""
+    for a in range(3):
+        out[a, 3] = X_P[a, 3]
+        for b in range(3):
+            turn = X_P[a, 0] * X_ref[b, 0] + X_P[a, 1] * X_ref[b, 1] + X_P[a, 2] * X_ref[b, 2]
+            out[a, 3] += turn * (X_meas[b, 3] - X_ref[b, 3])
+            for c in range(3):
+                out[a, c] = (0.0 if b == 0 else out[a, c]) + turn * X_meas[b, c]
+
+
+@njit(cache=True, error_model='numpy')
+def pose_innovations(X_M, J_tip, frames, arms, X_meas, X_ref, innovation, H):
     """Fill in innovation (6k,) and H (6k, size) of k tracked frames from all frames X_M and the tip's Jacobian.
 
-    Innovation (log R_meas R^T, p_meas - p) of the sensor's place, `arms` away from the frame's origin, in M's axes.
-    Coordinates before a frame turn and move it as they do the tip, `columns` of them; those behind it do not.
+    Innovation (log R_meas R^T, p_meas - p) of the sensor's place, `arms` away from the frame's origin, in M's axes, the
+    measured pose hung on the frame it refers to. frames (k, 4): index of the frame, and how many coordinates lie before
+    it; the same of the frame it refers to, or -1 and 0. Coordinates between the two turn and move the frame as they
+    do the tip; no other does.
     """
-    n, tip, R = J_tip.shape[1], X_M.shape[0] - 1, np.empty((3, 3))
+    tip, R, Z, back = X_M.shape[0] - 1, np.empty((3, 3)), np.empty((3, 4)), np.empty(3)
     H[:] = 0.0
-    for s in range(frames.size):
-        X, Z, first = X_M[frames[s]], X_meas[s], 6 * s
+    for s in range(len(frames)):
+        frame, columns, reference, first_column = frames[s]
+        X, first = X_M[frame], 6 * s
+        if reference >= 0:
+            hung_on(X_M[reference], X_ref[s], X_meas[s], Z)
+        else:
+            Z[:] = X_meas[s, :3]
         for a in range(3):
             for b in range(3):
                 R[a, b] = Z[a, 0] * X[b, 0] + Z[a, 1] * X[b, 1] + Z[a, 2] * X[b, 2]
         rotation_vector(R, innovation[first : first + 3])
-        back = np.empty(3)  # from the tip to the sensor's place
-        for a in range(3):
+        for a in range(3):  # back: from the tip to the sensor's place
             arm = X[a, 0] * arms[s, 0] + X[a, 1] * arms[s, 1] + X[a, 2] * arms[s, 2]
             arm_meas = Z[a, 0] * arms[s, 0] + Z[a, 1] * arms[s, 1] + Z[a, 2] * arms[s, 2]
             innovation[first + 3 + a] = Z[a, 3] + arm_meas - X[a, 3] - arm
             back[a] = X[a, 3] + arm - X_M[tip, a, 3]
-        for j in range(min(n, columns[s])):
+        for j in range(first_column, columns):
             w0, w1, w2 = J_tip[0, j], J_tip[1, j], J_tip[2, j]
             H[first, j], H[first + 1, j], H[first + 2, j] = w0, w1, w2
             H[first + 3, j] = J_tip[3, j] + w1 * back[2] - w2 * back[1]

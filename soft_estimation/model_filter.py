@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.description import Arc, Link, Universal
 from soft_dynamics.errors import SoftRobotError
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot
@@ -34,12 +35,16 @@ class FilterConfig:
 
     process: ProcessNoise = ProcessNoise()
     pose_rotation_noise: float = quantity(5e-3, unit='rad', doc='of a tracked body')
-    pose_position_noise: float = quantity(1e-3, unit='m', doc='of a tracked body')
-    shape_noise: float = quantity(1e-3, unit='m', doc='of each point of a fiber')
+    pose_position_noise: float = quantity(2e-3, unit='m', doc='of a tracked body')
+    shape_noise: float = quantity(2e-3, unit='m', doc='of each point of a fiber')
+    shape_rotation_noise: float = quantity(0.015, unit='rad', doc='of its direction at the end of a segment')
     shape_places: int = quantity(12, doc='points of a fiber that enter')
     torque_noise: float = quantity(0.05, unit='N m', doc='of the base force/torque sensor')
     force_noise: float = quantity(0.2, unit='N', doc='of the base force/torque sensor')
     gate_probability: float = quantity(0.9999, doc='with which a right sample passes the gate')
+    misfit: float = quantity(
+        3.0, doc='by which the model may miss a sample in the gate, in units of the noise'
+    )
     history: float = quantity(0.25, unit='s', doc='samples may come this late')
     recovery_time: float = quantity(0.1, unit='s', doc='of refusals only, after which the state is lost')
     start_spread: float = quantity(1.0, unit='rad or m', doc='of the coordinates at the start')
@@ -124,6 +129,7 @@ class ModelFilter:
         spreads = self.config.start_spread, self.config.start_rate_spread
         self._pose_noise = self.config.pose_rotation_noise, self.config.pose_position_noise
         self._relocation = Relocation(self.process, tracking, spreads, self._pose_noise)
+        self._is_smooth = all(isinstance(s, Arc | Universal | Link) for s in robot.description.segments)
         self._gates: dict[int, float] = {}
         self._log: list[_Entry] = []
 
@@ -141,7 +147,11 @@ class ModelFilter:
     def feed_shape(self, t: float, sensor: str, s: Any, points_S: Any) -> None:
         """Points of a fiber at arc lengths s, in the frame of the sensor."""
         config = self.config
-        self.feed(self._mounting.shape(t, sensor, s, points_S, config.shape_noise, config.shape_places))
+        if self._is_smooth:
+            noise = config.shape_rotation_noise, config.shape_noise
+            self.feed(self._mounting.shape_poses(t, sensor, s, points_S, noise))
+        else:
+            self.feed(self._mounting.shape(t, sensor, s, points_S, config.shape_noise, config.shape_places))
 
     def feed_wrench(self, t: float, sensor: str, wrench_S: Any) -> None:
         """Wrench (torque, force) on the robot at its base, about the sensor and in its axes."""
@@ -282,15 +292,16 @@ class ModelFilter:
         """
         verdicts: list[Verdict] = []
         while len(verdicts) < len(measurement.sensors):
-            rest = measurement.behind(len(verdicts))
+            is_refused = bool(verdicts) and not verdicts[-1].accepted
+            rest = measurement.behind(len(verdicts), is_refused)
             innovation, H, variance = rest.read(self.process, belief.x, pressure)
             dof = len(variance) // len(rest.sensors)
-            rule = np.array([dof, self._gate(dof), self.process.n, SMALL_STEP])
-            x, P, tests, count = correct_all(belief.x, belief.P, innovation, H, variance, rule)
+            rule = np.array([dof, self._gate(dof), self.config.misfit, self.process.n, SMALL_STEP])
+            x, P, nis, count = correct_all(belief.x, belief.P, innovation, H, variance, rule)
             belief = Belief(belief.t, x, P)
-            verdicts += [Verdict(True, nis, dof) for nis in tests[:count].tolist()]
+            verdicts += [Verdict(True, value, dof) for value in nis[:count].tolist()]
             if count < len(rest.sensors):
-                belief, verdict = self._doubtful(belief, rest.only(count), pressure, float(tests[count]))
+                belief, verdict = self._doubtful(belief, rest.only(count), pressure, float(nis[count]))
                 verdicts.append(verdict)
         return belief, verdicts
 
@@ -308,11 +319,11 @@ class ModelFilter:
         for _ in range(ITERATIONS):
             innovation, H, variance = measurement.read(self.process, x_linear, pressure)
             residual = innovation + H @ (x_linear - belief.x)
-            x, P, nis = correct(belief.x, belief.P, residual, H, variance)
+            x, P, nis, test = correct(belief.x, belief.P, residual, H, variance, self.config.misfit)
             moved, x_linear, dof = float(np.abs((x - x_linear)[:n]).max()), x, len(variance)
             if moved < SMALL_STEP:
                 break
-        accepted = moved < SMALL_STEP and nis <= self._gate(dof)
+        accepted = moved < SMALL_STEP and test <= self._gate(dof)
         return Belief(belief.t, x, P) if accepted else belief, Verdict(accepted, nis, dof)
 
     def _gate(self, dof: int) -> float:

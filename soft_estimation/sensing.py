@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.description import Disc, Link, Sensor
 
 from .configuration import Tracking, frame_index
+from .fiber import frames_along
 from .kernels import pose_innovations
 from .poses import pose_from_rpy
 from .process import Process
@@ -39,27 +41,37 @@ class Measurement(Protocol):
     def only(self, k: int) -> Measurement:
         """What sensor k measured."""
 
-    def behind(self, k: int) -> Measurement:
-        """What the sensors from k on measured."""
+    def behind(self, k: int, is_refused: bool) -> Measurement:
+        """What the sensors from k on measured; is_refused: the one before them was wrong."""
 
 
 class Places(NamedTuple):
-    """Of tracked frames: their index, how many coordinates lie before them, and where on them the sensors sit."""
+    """Of k tracked frames, base to tip.
 
-    frame: npt.NDArray[np.int64]
-    columns: npt.NDArray[np.int64]
-    p_FS: Array  # [m]
+    frames (k, 4): index of the frame and how many coordinates lie before it, then the same of the frame it refers to
+    (-1, 0: the world). parent (k,): which of the k that is, -1 if none.
+    """
+
+    frames: npt.NDArray[np.int64]
+    parent: npt.NDArray[np.int64]
+    p_FS: Array  # [m] where on its frame each sensor sits
+    span: Array  # (k,) soft segments between the two frames, at least 1: what the model misses adds up
 
 
 class PoseSet(NamedTuple):
-    """Poses X_MF (k, 4, 4) of frames at one time, in the world of the robot file; sensors S sit at p_FS on them."""
+    """Poses X_MF (k, 4, 4) of frames at one time, in the world of the robot file.
+
+    Each refers to the seen frame before it, so that what the model does not explain of one segment (twist, length) does
+    not look like a bend of all those behind it.
+    """
 
     t: float
     sensors: tuple[str, ...]
     X_WS: Array  # as they were measured
     X_MF: Array
+    X_ref: Array  # of the frames they refer to
     place: Places
-    noise: tuple[float, float]  # [rad], [m]
+    variance: Array  # (k, 6)
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         """Innovation (log R_meas R^T, p_MS_meas - p_MS), world axes: the noise is that of the sensor's own place."""
@@ -67,18 +79,29 @@ class PoseSet(NamedTuple):
         q = x[: process.n]
         innovation, H = np.empty(rows), np.empty((rows, process.size))
         J_tip, X_M = robot.jacobian(q, 'tip'), robot.forward_kinematics(q)
-        pose_innovations(X_M, J_tip, *self.place[:2], self.X_MF, self.place.p_FS, innovation, H)
-        return Reading(innovation, H, np.tile(np.repeat(np.square(self.noise), 3), len(self.sensors)))
+        place = self.place
+        pose_innovations(X_M, J_tip, place.frames, place.p_FS, self.X_MF, self.X_ref, innovation, H)
+        return Reading(innovation, H, self.variance.ravel())
 
     def only(self, k: int) -> PoseSet:
         return self._part(slice(k, k + 1))
 
-    def behind(self, k: int) -> PoseSet:
+    def behind(self, k: int, is_refused: bool) -> PoseSet:
+        """is_refused: nobody refers to the last of those before k any more, but to what that one refers to."""
+        if is_refused and np.any(self.place.parent == k - 1):
+            orphan = self.place.parent == k - 1
+            frames, parent, X_ref = self.place.frames.copy(), self.place.parent.copy(), self.X_ref.copy()
+            frames[orphan, 2:], parent[orphan] = frames[k - 1, 2:], parent[k - 1]
+            X_ref[orphan] = X_ref[k - 1]
+            whole = self._replace(place=self.place._replace(frames=frames, parent=parent), X_ref=X_ref)
+            return whole._part(slice(k, None))
         return self._part(slice(k, None)) if k else self
 
     def _part(self, part: slice) -> PoseSet:
-        place = Places(self.place.frame[part], self.place.columns[part], self.place.p_FS[part])
-        return PoseSet(self.t, self.sensors[part], self.X_WS[part], self.X_MF[part], place, self.noise)
+        frames, parent, p_FS, span = self.place
+        place = Places(frames[part], parent[part] - part.start, p_FS[part], span[part])
+        arrays = self.X_WS[part], self.X_MF[part], self.X_ref[part]
+        return PoseSet(self.t, self.sensors[part], *arrays, place, self.variance[part])
 
 
 class ShapeSample(NamedTuple):
@@ -102,7 +125,7 @@ class ShapeSample(NamedTuple):
     def only(self, _k: int) -> ShapeSample:
         return self
 
-    def behind(self, _k: int) -> ShapeSample:
+    def behind(self, _k: int, _is_refused: bool) -> ShapeSample:
         return self
 
 
@@ -122,7 +145,7 @@ class WrenchSample(NamedTuple):
     def only(self, _k: int) -> WrenchSample:
         return self
 
-    def behind(self, _k: int) -> WrenchSample:
+    def behind(self, _k: int, _is_refused: bool) -> WrenchSample:
         return self
 
 
@@ -134,22 +157,41 @@ class Mounting:
         self._tracking = tracking
         self._sensors = {s.name: s for s in description.sensors}
         self._length = tracking.robot.length
-        self._places: dict[tuple[str, ...], Places] = {}
+        self._places: dict[tuple[str, ...], tuple[list[int], Places]] = {}
 
     def poses(self, t: float, poses: Mapping[str, Any], noise: tuple[float, float]) -> PoseSet:
         """From poses X_WS of one time, by sensor."""
         names = tuple(poses)
         X_WS, X_MF = self._tracking.frame_poses(poses)
-        place = self._places.get(names)
-        if place is None:
-            place = self._places[names] = self._tracking_places(names)
-        return PoseSet(t, names, X_WS, X_MF, place, noise)
+        if names not in self._places:
+            self._places[names] = self._tracking_places(names)
+        order, place = self._places[names]
+        X_WS, X_MF = X_WS[order], X_MF[order]
+        X_ref, is_seen = X_MF[place.parent], place.parent >= 0
+        distance = np.linalg.norm(X_MF[:, :3, 3] - X_ref[:, :3, 3], axis=1)[:, None] * is_seen[:, None]
+        variance = np.empty((len(names), 6))
+        variance[:, :3] = noise[0] ** 2 * (1.0 + is_seen[:, None])
+        variance[:, 3:] = noise[1] ** 2 * (1.0 + is_seen[:, None]) + (noise[0] * distance) ** 2
+        variance *= place.span[:, None] ** 2
+        return PoseSet(t, tuple(names[k] for k in order), X_WS, X_MF, X_ref, place, variance)
 
-    def _tracking_places(self, names: tuple[str, ...]) -> Places:
-        robot, sensors = self._tracking.robot, [self._sensors[name] for name in names]
-        frames = [frame_index(robot, sensor) for sensor in sensors]
-        columns = [self._tracking.coordinates_before(frame) for frame in frames]
-        return Places(np.array(frames), np.array(columns), np.array([s.position for s in sensors]))
+    def _tracking_places(self, names: tuple[str, ...]) -> tuple[list[int], Places]:
+        """The order from base to tip, and the places in that order."""
+        tracking, sensors = self._tracking, [self._sensors[name] for name in names]
+        indices = [frame_index(tracking.robot, sensor) for sensor in sensors]
+        order = sorted(range(len(names)), key=indices.__getitem__)
+        moves = tracking.robot.description.base.type != 'fixed'
+        frames, parent = np.full((len(names), 4), [0, 0, -1, 0]), np.full(len(names), -1)
+        last = -1
+        for k, i in enumerate(order):
+            frames[k, :2] = indices[i], tracking.coordinates_before(indices[i])
+            if k and indices[i] > indices[order[k - 1]]:
+                last = k - 1
+            if last >= 0 and (moves or frames[last, 0] > 0):  # a fixed base is known better than it is seen
+                frames[k, 2:], parent[k] = frames[last, :2], last
+        soft = np.cumsum([0, *(not isinstance(s, Link) for s in tracking.robot.description.segments)])
+        span = np.maximum(soft[frames[:, 0]] - soft[np.maximum(frames[:, 2], 0)], 1).astype(float)
+        return order, Places(frames, parent, np.array([sensors[i].position for i in order]), span)
 
     def wrench(self, t: float, name: str, wrench_S: Any, noise: tuple[float, float]) -> WrenchSample:
         """From the wrench about the sensor, in its axes."""
@@ -164,9 +206,7 @@ class Mounting:
 
     def shape(self, t: float, name: str, s: Any, points_S: Any, noise: float, places: int) -> ShapeSample:
         """From points in the sensor's frame, of which as many as `places`, evenly spread, are used; NaN are lost."""
-        sensor = self._sensor(name, 'fiber')
-        if sensor.frame != 'base' or self._tracking.robot.description.base.type != 'fixed':
-            raise ValueError(f'sensor {name!r}: expected a fiber that starts at a fixed base')
+        X_MS = self._fiber_base(name)
         s, points = as_array('s', s), np.asarray(points_S, float)
         if points.shape != (s.size, 3):
             raise ValueError(f'points: expected shape ({s.size}, 3), got {points.shape}')
@@ -174,9 +214,31 @@ class Mounting:
         if not kept.size:
             raise ValueError('points: expected some along the body that are not lost, got none')
         kept = kept[np.unique(np.linspace(0, kept.size - 1, min(places, kept.size)).round().astype(int))]
-        base = self._tracking.robot.pose(self._tracking.robot.rest, 'base')
-        X_MS = base @ pose_from_rpy(sensor.position, sensor.rpy)
         return ShapeSample(t, (name,), s[kept], points[kept] @ X_MS[:3, :3].T + X_MS[:3, 3], noise)
+
+    def shape_poses(self, t: float, name: str, s: Any, points_S: Any, noise: tuple[float, float]) -> PoseSet:
+        """The ends of all segments as bodies, from points of a fiber: their places, and frames carried along it."""
+        X_MS = self._fiber_base(name)
+        segments = [s for s in self._tracking.robot.description.segments if not isinstance(s, Disc)]
+        lengths = [segment.length for segment in segments]
+        p_SF, R_SF = frames_along(s, points_S, np.cumsum(lengths))
+        X_SF = np.tile(np.eye(4), (len(lengths), 1, 1))
+        X_SF[:, :3, :3], X_SF[:, :3, 3] = R_SF, p_SF
+        X_WF, bodies = self._tracking.world_poses(X_MS @ X_SF), []
+        for segment in segments:
+            body = Sensor(name=f'{name}/{segment.name}', kind='fiber', frame=segment.name)
+            if body.name not in self._sensors:
+                self._sensors[body.name] = body
+                self._tracking.add_body(body)
+            bodies.append(body.name)
+        return self.poses(t, dict(zip(bodies, X_WF, strict=True)), noise)
+
+    def _fiber_base(self, name: str) -> Array:
+        sensor = self._sensor(name, 'fiber')
+        if sensor.frame != 'base' or self._tracking.robot.description.base.type != 'fixed':
+            raise ValueError(f'sensor {name!r}: expected a fiber that starts at a fixed base')
+        base = self._tracking.robot.pose(self._tracking.robot.rest, 'base')
+        return np.asarray(base @ pose_from_rpy(sensor.position, sensor.rpy))
 
     def _sensor(self, name: str, kind: str) -> Any:
         sensor = self._sensors.get(name)

@@ -46,10 +46,14 @@ class Config:
         (), doc='sensors of the robot file to use; none: all that the method takes'
     )
     rate: float = quantity(
-        200.0, unit='Hz', doc='of the state, at least; see the docs for when it is published'
+        200.0, unit='Hz', doc='of the state, two thirds of it at least; see the docs for when it is published'
     )
-    sensor_rate: float = quantity(250.0, unit='Hz', doc='samples of each sensor beyond this are left out')
+    sensor_rate: float = quantity(125.0, unit='Hz', doc='samples of each sensor beyond this are left out')
     blackout_limit: float = quantity(2.0, unit='s', doc='without any sample no state is published any more')
+    at_samples: bool = quantity(
+        False,
+        doc='publish at the times of samples only, not for now: a played bag then gives the same states',
+    )
     filter: FilterConfig = FilterConfig()
     differentiator: DifferentiatorConfig = DifferentiatorConfig()
 
@@ -65,7 +69,8 @@ class StateEstimator(ManagedNode):
     """Feeds the sensors to the filter as they come and asks it for the state of now. Parameters apply at configure.
 
     The state is published as soon as a set of poses is complete (without tracked bodies: the fiber's shape, or else the
-    wrench), but not sooner than half a period after the last state; and whenever a period has passed without.
+    wrench), but not sooner than half a period after the last state; and whenever one and a half have passed without:
+    a state between two samples that come at the same rate would only hold up the next one.
     """
 
     config: Config
@@ -96,7 +101,7 @@ class StateEstimator(ManagedNode):
         return super().on_configure(state)
 
     def on_activate(self, state: Any) -> Any:
-        self._timer = self.create_timer(1.0 / self.config.rate, self._on_timer)
+        self._timer = self.create_timer(1.5 / self.config.rate, self._on_timer)
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> Any:
@@ -207,12 +212,12 @@ class StateEstimator(ManagedNode):
         """
         now_ns, stamp_ns = self._clock_ns(), time_to_ns(msg.header.stamp)
         if self._start_ns is None:
-            self._start_ns = now_ns
+            self._start_ns = stamp_ns if self.config.at_samples else now_ns
         t, now = (stamp_ns - self._start_ns) * 1e-9, (now_ns - self._start_ns) * 1e-9
         if abs(t - self._last_fed.get(name, -np.inf)) < 0.9 / self.config.sensor_rate:
             return
         try:
-            if t > now + FUTURE_LIMIT:
+            if t > now + FUTURE_LIMIT and not self.config.at_samples:
                 raise ValueError(f'stamp is {t - now:.3f} s ahead of the clock')
             is_news = feed(t)
         except ValueError as error:
@@ -224,24 +229,28 @@ class StateEstimator(ManagedNode):
         self._sources.add(kind)
         if kind != 'pressure':
             self._samples.tick(now_ns * 1e-9)
-        waited = now_ns - self._published_ns > 0.5e9 / self.config.rate
+        at_samples = self.config.at_samples
+        waited = at_samples or now_ns - self._published_ns > 0.5e9 / self.config.rate
         if is_news and kind in self._leading and waited and self._timer is not None:
             self._timer.reset()  # the next period begins with this state
-            self._publish()
+            self._publish(t if at_samples else None)
 
     # ---- state ---------------------------------------------------------------------------------------------------
 
     def _on_timer(self) -> None:
+        if self.config.at_samples:
+            return
         for collector in self._collectors.values():
             self._feed_sets(collector.flush())
         self._publish()
 
-    def _publish(self) -> None:
+    def _publish(self, t: float | None = None) -> None:
+        """The state at time t since the start, or now."""
         now_ns = self._clock_ns()
         silent = self._samples.age(now_ns * 1e-9) > self.config.blackout_limit
         if not self._estimator.located or self._start_ns is None or silent:
             return
-        estimate = self._estimator.estimate((now_ns - self._start_ns) * 1e-9)
+        estimate = self._estimator.estimate((now_ns - self._start_ns) * 1e-9 if t is None else t)
         message = SoftState(
             model=self._robot.name,
             names=list(self._robot.coordinate_names),

@@ -54,11 +54,11 @@ def test_a_set_of_poses_is_worth_as_much_as_its_poses(arm: sd.Robot) -> None:
             one.feed_pose(t, name, X_WS)
     assert many.innovations['plate2'].rejected == one.innovations['plate2'].rejected == 1
     assert sum(many.innovations[name].rejected for name in PLATES) == 1
-    sigma = np.sqrt(np.diagonal(one.belief().P))
-    assert np.all(
-        np.abs(many.belief().x - one.belief().x) < 0.2 * sigma
-    )  # not the same point of linearisation
-    assert np.sqrt(np.diagonal(many.belief().P)) == pytest.approx(sigma, rel=0.02)
+    for f in (one, many):
+        belief = f.belief()
+        sigma = np.sqrt(np.diagonal(belief.P))[:8]
+        assert sigma.max() < 0.02
+        assert np.all(np.abs(belief.x[:8] - 0.2 * BENT) < 4.0 * sigma)
 
 
 @pytest.mark.parametrize('name', ['honeycomb_arm', 'pneumatic_arm', 'bending_actuator', 'floating_actuator'])
@@ -94,7 +94,7 @@ def test_a_robot_that_is_suddenly_elsewhere_is_found_and_followed(arm: sd.Robot)
     assert f.resets == 1
     assert f.belief().x[:8] == pytest.approx(BENT, abs=2e-3)
     assert f.innovations['plate4'].rejected < 14  # of the 30 since
-    assert np.abs(f.belief().x[8:16]).max() < 0.2
+    assert np.abs(f.belief().x[8:16]).max() < 0.3
 
 
 def test_poses_without_order_do_not_move_the_state(arm: sd.Robot) -> None:
@@ -102,9 +102,9 @@ def test_poses_without_order_do_not_move_the_state(arm: sd.Robot) -> None:
     f, rng = ModelFilter(arm), np.random.default_rng(4)
     feed(arm, f, np.arange(0.0, 0.3, 0.01), np.zeros(8))
     for t in np.arange(0.3, 0.8, 0.01):
-        f.feed_poses(t, plates(arm, rng.uniform(-1.0, 1.0, 8), rng))
+        f.feed_poses(t, plates(arm, rng.uniform(-2.0, 2.0, 8), rng))
     assert f.resets == 0
-    assert np.abs(f.belief().x[:8]).max() < 0.3
+    assert np.abs(f.belief().x[:8]).max() < 0.5
     feed(arm, f, np.arange(0.8, 0.9, 0.01), np.zeros(8))
     assert np.abs(f.belief().x[:8]).max() < 5e-3
 

@@ -1,0 +1,180 @@
+"""Runs of the virtual honeycomb arm in lock-step: what its devices send and when, and what is true."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import soft_dynamics as sd
+from soft_dynamics.arguments import Array
+from soft_dynamics.description import Description, Sensor
+from soft_estimation.model_filter import ModelFilter
+from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.poses import pose
+from soft_hw_bridge.rig.centerline import Centerline
+from soft_hw_bridge.rig.check import joint_angles
+from soft_hw_bridge.rig.config import RigConfig
+from soft_hw_bridge.rig.devices import Mounted
+from soft_hw_bridge.rig.plant import Plant
+
+TICK = 1e-3  # [s] of the plant
+PERIOD = 5e-3  # [s] of the state, 200 Hz
+STIFFER, LESS_DAMPED = 1.1, 0.8  # the plant against the model
+SENSOR_RATE = 125.0  # [Hz] what a state_estimator takes of faster devices
+BEND = 0.5  # of the largest pressure
+SENSORS = (
+    Sensor(name='tracker2', kind='vive', frame='segment2'),
+    Sensor(name='tracker4', kind='vive', frame='segment4'),
+    Sensor(name='fiber', kind='fiber', frame='base'),
+)
+
+
+class Packet(NamedTuple):
+    """What a device measured at t and handed over at `arrival`."""
+
+    arrival: float
+    t: float
+    kind: str
+    values: Any
+
+
+class Run(NamedTuple):
+    """Packets in the order of arrival, and the truth (n, nq) at the times t, every PERIOD."""
+
+    packets: list[Packet]
+    t: Array
+    q: Array
+    qd: Array
+
+
+def model() -> sd.Robot:
+    """The honeycomb arm of its file with trackers and a fiber besides the plates and the F/T sensor."""
+    arm = sd.load('honeycomb_arm').description
+    return sd.Robot(dataclasses.replace(arm, sensors=(*arm.sensors, *SENSORS)))
+
+
+def plant_description() -> Description:
+    """The model with other springs and dampers; the plant is also cut finer. Its masses are those of the scales."""
+    arm = model().description
+    segments = []
+    for segment in arm.segments:
+        law = segment.material
+        other = dataclasses.replace(
+            law,
+            stiffness=tuple(STIFFER * k for k in law.stiffness),
+            damping=tuple(LESS_DAMPED * d for d in law.damping),
+        )
+        segments.append(dataclasses.replace(segment, material=other))
+    return dataclasses.replace(arm, segments=tuple(segments))
+
+
+def command(rng: np.random.Generator, largest: float) -> Callable[[float], Array]:
+    """Smooth pressures of 16 chambers: sines of 0.2 to 1.2 Hz."""
+    f, phase = rng.uniform(0.2, 1.2, 16), rng.uniform(0.0, 2.0 * math.pi, 16)
+
+    def pressure(t: float) -> Array:
+        return np.asarray(0.5 * BEND * largest * (1.0 + np.sin(2.0 * math.pi * f * t + phase)))
+
+    return pressure
+
+
+class Devices:
+    """The rig's sensors with the noise, rates and delays of its defaults, without their networks."""
+
+    def __init__(self, plant: Plant, seed: int) -> None:
+        sensors, config = plant.description.sensors, RigConfig()
+        self._plant, self._rng = plant, np.random.default_rng(seed)
+        self._mocap = Mounted(plant, [s for s in sensors if s.kind == 'mocap'])
+        self._vive = Mounted(plant, [s for s in sensors if s.kind == 'vive'])
+        length = plant.plan.frames['tip'].s
+        self._s = np.arange(0.0, length, config.fiber.spacing)
+        self._line, self._R_WB = Centerline(plant, self._s), plant.poses()[0, :3, :3]
+        self._config, self._taken = config, dict.fromkeys(('mocap', 'vive', 'fiber', 'ft', 'pressure'), 0)
+
+    def packets(self, t: float) -> list[Packet]:
+        """What is due at time t."""
+        out = []
+        for kind, taken in self._taken.items():
+            stream = getattr(self._config, kind)
+            rate = min(stream.rate, SENSOR_RATE)
+            if t + 1e-9 >= taken / rate:
+                self._taken[kind] += 1
+                out.append(Packet(t + stream.delay, t, kind, getattr(self, f'_{kind}_values')(stream)))
+        return out
+
+    def _mocap_values(self, config: Any) -> dict[str, Array]:
+        return {n: pose(p.quat_WB, p.p_WB) for n, p in self._mocap.measured(config, self._rng).items()}
+
+    def _vive_values(self, config: Any) -> dict[str, Array]:
+        return {n: pose(p.quat_WB, p.p_WB) for n, p in self._vive.measured(config, self._rng).items()}
+
+    def _fiber_values(self, config: Any) -> tuple[Array, Array]:
+        points = (self._line.points() - self._plant.poses()[0, :3, 3]) @ self._R_WB
+        return self._s, points + self._rng.normal(0.0, config.noise_position, points.shape)
+
+    def _ft_values(self, config: Any) -> Array:
+        sigma = np.repeat([config.noise_torque, config.noise_force], 3)
+        return self._plant.base_wrench() + self._rng.normal(0.0, sigma)
+
+    def _pressure_values(self, config: Any) -> Array:
+        sigma = config.noise * self._plant.description.actuation.pressure_max
+        return np.maximum(self._plant.pressure + self._rng.normal(0.0, sigma, 16), 0.0)
+
+
+def record(seconds: float, seed: int, tip_load: float = 0.0) -> Run:
+    """Let the plant move for a while."""
+    plant = Plant(plant_description(), TICK, tip_load)
+    pressure = command(np.random.default_rng(seed), plant.description.actuation.pressure_max)
+    devices, packets, angles = Devices(plant, seed + 1000), [], [joint_angles(plant.poses()).ravel()]
+    for k in range(round(seconds / TICK) + 1):
+        packets += devices.packets(k * TICK)
+        plant.step(pressure(k * TICK))
+        angles.append(joint_angles(plant.poses()).ravel())
+    q, every = np.array(angles), round(PERIOD / TICK)
+    qd = np.gradient(q, TICK, axis=0)
+    t: Array = TICK * np.arange(len(q), dtype=np.float64)
+    packets.sort(key=lambda packet: packet.arrival)
+    return Run(packets, t[:-1:every], q[:-1:every], qd[:-1:every])
+
+
+def feed(estimator: ModelFilter | PoseDifferentiator, packet: Packet) -> None:
+    """Give a packet to a filter."""
+    t, values = packet.t, packet.values
+    if packet.kind in ('mocap', 'vive'):
+        estimator.feed_poses(t, values)
+    elif isinstance(estimator, ModelFilter):
+        if packet.kind == 'fiber':
+            estimator.feed_shape(t, 'fiber', *values)
+        elif packet.kind == 'ft':
+            estimator.feed_wrench(t, 'base_ft', values)
+        else:
+            estimator.feed_pressure(t, values)
+
+
+def estimates(
+    run: Run,
+    estimator: ModelFilter | PoseDifferentiator,
+    kinds: set[str],
+    spoil: Callable[[Packet], Packet | None] = lambda packet: packet,
+) -> tuple[Array, Array]:
+    """(q, qd) of now at the times of the run, from the packets of some kinds that had arrived; NaN before the first.
+
+    spoil: changes or loses a packet.
+    """
+    q, qd = np.full_like(run.q, np.nan), np.full_like(run.q, np.nan)
+    packets = iter([p for p in run.packets if p.kind in kinds])
+    packet = next(packets, None)
+    for k, now in enumerate(run.t):
+        while packet is not None and packet.arrival <= now + 1e-9:
+            changed = spoil(packet)
+            if changed is not None:
+                feed(estimator, changed)
+            packet = next(packets, None)
+        if estimator.located:
+            estimate = estimator.estimate(float(now))
+            q[k], qd[k] = estimate.q, estimate.qd
+    return q, qd
