@@ -73,7 +73,7 @@ class PredictiveLaw:
         self._unit = actuation.pressure_max  # of the commands inside
         self._low, self._high = actuation.pressure_min / self._unit, 1.0
         self._effort = gains.effort / np.maximum(stiffness_scale(robot), 1e-9) ** 2  # as the bend it makes
-        self._observer = LoadObserver(robot, self._lag, gains.load)
+        self.observer = LoadObserver(robot, self._lag, gains.load)
         self._commands: Array = np.zeros((gains.steps, len(robot.chamber_names)))
 
     def rest(self, state: State) -> Any:
@@ -84,14 +84,14 @@ class PredictiveLaw:
 
     def start(self, t: float, state: State, reference: Any, tau: Array) -> None:
         """Begin with the forces that act already; what they do not explain of a pose at rest is load."""
-        self._observer.start(state, tau)
+        self.observer.start(state, tau)
         A = self.robot.actuation(state.q) * self._unit
         hold = np.clip(np.linalg.lstsq(A, tau, rcond=None)[0], self._low, self._high)
         self._commands = np.tile(hold, (self.gains.steps, 1))
 
     def forces(self, t: float, dt: float, state: State, reference: Any) -> Array:
         """Return the first forces of the best motion over the horizon."""
-        self._observer.observe(dt, state)
+        self.observer.observe(dt, state)
         gains, steps = self.gains, self.gains.steps
         A = self.robot.actuation(state.q) * self._unit
         self._shift(dt)
@@ -111,7 +111,7 @@ class PredictiveLaw:
 
     def applied(self, dt: float, tau: Array) -> None:
         """Learn which forces the limits left."""
-        self._observer.command = tau
+        self.observer.command = tau
 
     def _shift(self, dt: float) -> None:
         """Commands of the last cycle, dt later; the last one is held."""
@@ -125,7 +125,7 @@ class PredictiveLaw:
 
     def _roll_out(self, A: Array) -> tuple[Array, Array, Array]:
         """Return q, qd, tau (steps + 1, n) of the motion under the present commands."""
-        h, observer = self.gains.step, self._observer
+        h, observer = self.gains.step, self.observer
         tau = [observer.acting]
         for u in self._commands @ A.T:
             tau.append(u + np.exp(-h / self._lag) * (tau[-1] - u))
@@ -139,7 +139,7 @@ class PredictiveLaw:
     def _discretise(self, q: Array, qd: Array, tau: Array) -> tuple[Array, Array]:
         """Return F (steps, 3n, 3n), G (steps, 3n, n) of x+ = F x + G u along the motion, u being forces."""
         n, lag = self.robot.nq, self._lag
-        A, B = self._observer.model.linearize(q, qd, tau + self._observer.unknown)
+        A, B = self.observer.model.linearize(q, qd, tau + self.observer.unknown)
         slope = np.zeros((len(q), 4 * n, 4 * n))
         slope[:, : 2 * n, : 2 * n], slope[:, : 2 * n, 2 * n : 3 * n] = A, B
         slope[:, 2 * n : 3 * n, 2 * n : 3 * n] = -np.eye(n) / lag

@@ -1,15 +1,13 @@
 """Wang's honeycomb arm on a bench without hardware: the virtual rig's plant and a control loop in lock-step.
 
 Every millisecond of simulated time the plant moves; its markers are seen at the rate, with the noise and after the
-delay of the rig's motion capture; the estimator knows nothing else, and the law only the estimate and the measured
-tip. The plant is a chain of twelve pieces in MuJoCo with valves that lag, not the model of the law, and carries a load
-that nobody is told. Nothing depends on the speed of the computer. The log is the plant's truth, for scoring only.
+delay of the rig's motion capture; the estimator knows nothing else, the law only its estimate and the measured tip. The
+plant is not the law's model, its valves lag, and nobody is told of its load. The log is its truth, for scoring only.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,26 +38,19 @@ class Log:
     q: list[Any] = field(default_factory=list)  # [rad] of the plant's segments
     X: list[Any] = field(default_factory=list)  # pose of the plant's tip
     speed: list[float] = field(default_factory=list)  # [m/s] of the plant's tip
-    pressure: list[Any] = field(default_factory=list)  # [Pa] commanded
 
 
 class BenchArm:
     """An arm at rest with a load [kg] at its tip, and a law that is called `rate` times a second."""
 
-    def __init__(
-        self, law: Any, rate: float, load: float = 0.0, actuate: Actuate | None = None, seed: int = 0
-    ) -> None:
-        self.plant = Plant(ARM.description, MS, load)
-        self.loop = ControlLoop(ARM, law, actuate)
-        self.estimator = PoseDifferentiator(ARM, ESTIMATOR)
-        self.tracking = Tracking(ARM)
-        self.log = Log()
-        self._config, self._random = MocapConfig(), np.random.default_rng(seed)
+    def __init__(self, law: Any, rate: float, load: float = 0.0, actuate: Actuate | None = None) -> None:
+        self.plant, self.loop = Plant(ARM.description, MS, load), ControlLoop(ARM, law, actuate)
+        self.estimator, self.tracking, self.log = PoseDifferentiator(ARM, ESTIMATOR), Tracking(ARM), Log()
+        self._config, self._random = MocapConfig(), np.random.default_rng(0)
         self._bodies = Mounted(self.plant, list(self.tracking.sensors.values()))
         self._frames: deque[tuple[float, dict[str, Any]]] = deque()  # seen, and not yet sent
-        self._seen, self._period = 0, round(1.0 / (rate * MS))
+        self._seen, self._millisecond, self._period = 0, 0, round(1.0 / (rate * MS))
         self._command = np.zeros(len(ARM.chamber_names))
-        self._millisecond = 0
         self.advance(0.5)  # at rest
         self.loop.begin(self.t)
         self._sense()
@@ -68,10 +59,9 @@ class BenchArm:
     def t(self) -> float:
         return self._millisecond * MS
 
-    def run(self, seconds: float, each: Callable[[float], None] = lambda _: None) -> Log:
-        """Let control and plant run; `each` is called with the time before every cycle. Fails unless it follows."""
+    def run(self, seconds: float) -> Log:
+        """Let control and plant run; fails unless the loop follows all the time."""
         for _ in range(round(seconds / (self._period * MS))):
-            each(self.t)
             self._sense()
             memory = self.loop.step(self.t)
             if memory.mode is not Mode.FOLLOWING:
@@ -101,11 +91,9 @@ class BenchArm:
         self.loop.feed_tip(*self._tip)
 
     def _note(self) -> None:
-        X_WF, names = self.plant.poses(), self.plant.frame_names
+        X_WF, names, log = self.plant.poses(), self.plant.frame_names, self.log
         poses = {s.name: X_WF[names.index(s.frame)] for s in self.tracking.sensors.values()}
-        log = self.log
         log.t.append(self.t)
         log.q.append(self.tracking.configuration(poses).q)
         log.X.append(self.tracking.frame_pose(TIP, poses[TIP]))
         log.speed.append(float(np.linalg.norm(self.plant.velocities()[-1, 3:])))
-        log.pressure.append(self._command)

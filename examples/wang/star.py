@@ -19,6 +19,7 @@ from examples.wang.bench_arm import BenchArm
 from examples.wang.pictures import panels
 from examples.wang.point_to_point import LAWS, LOADS, RATE
 from examples.wang.references import star
+from soft_control.loop import Actuate
 from soft_control.references import PosePath
 from soft_control.rotation import pose_error
 
@@ -26,9 +27,11 @@ APPROACH = 8.0  # [s] from rest to the first pose
 UNBOUND = 100.0  # [m/s or rad/s] the poses themselves set the speed: one a cycle
 
 
-def draw(law: Any, poses: Sequence[np.ndarray], load: float) -> tuple[np.ndarray, np.ndarray, float]:
+def draw(
+    law: Any, poses: Sequence[np.ndarray], load: float, actuate: Actuate | None = None
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Path of the tip (samples, 3) [m], errors [mm], [deg] (samples, 2), and CPU time of a control cycle [s]."""
-    arm = BenchArm(law, RATE, load)
+    arm = BenchArm(law, RATE, load, actuate)
     arm.loop.follow(arm.t, PosePath(arm.t, arm.loop.present(arm.t).X_WT, [poses[0]], 0.15, 1.0))
     arm.run(APPROACH)
     path = PosePath(arm.t, poses[0], poses[1:], UNBOUND, UNBOUND, 1.0 / RATE)

@@ -1,60 +1,121 @@
-"""The predictive controller against the kinematic one, on the same runs."""
+"""The predictive law: its quadratic problem against a general solver, its load estimate, both kinds of reference."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from closed_loop import Rig, perturbed, robot_of
+from scipy.optimize import minimize
 
+from soft_control.horizon import Horizon, best_commands
 from soft_control.load import LoadGains
-from soft_control.loop import ControlLoop, Law
+from soft_control.loop import ControlLoop
 from soft_control.predictive import PredictiveGains, PredictiveLaw
-from soft_control.references import PosePath
+from soft_control.references import JointPath, PosePath
 from soft_control.safety import Mode
-from soft_control.task import TaskGains, TaskLaw
 
 HONEYCOMB = robot_of('honeycomb_arm')
+TARGET = np.random.default_rng(5).uniform(-0.25, 0.25, 8)  # [rad]
 
 
-def star_error(law: Law, load: float) -> float:
-    """RMS distance [m] of the tip from a star of 0.4 m, drawn at 0.16 m/s and 50 Hz with a load [kg]."""
-    rig = Rig(perturbed(HONEYCOMB.name, load), ControlLoop(HONEYCOMB, law), 50.0)
-    start = rig.loop.present(0.0).X_WT
-    corners = []
-    for angle in np.pi / 2 + 0.8 * np.pi * np.arange(6):
-        corner = start.copy()
-        corner[:3, 3] += [0.2 * np.cos(angle), 0.2 * np.sin(angle), -0.063]  # on a sphere of 0.35 m
-        corners.append(corner)
-    path = PosePath(0.0, start, corners, 0.16, 1.0)
-    rig.loop.follow(0.0, path)
-    seen = rig.run(
-        13.0,
-        lambda rig, memory: (
-            np.linalg.norm(path.sample(rig.t).X_WT[:3, 3] - rig.plant.pose(rig.q, 'tip')[:3, 3]),
-            memory.mode,
-        ),
+def problem(limit: float) -> Horizon:
+    """4 steps, 6 states of which the last 2 are forces, 3 commands within +-limit."""
+    random = np.random.default_rng(3)
+    N, m, n, size = 4, 6, 2, 3
+    roots = random.normal(size=(N, m, m))
+    box = np.full((N, size), limit)
+    return Horizon(
+        F=0.4 * random.normal(size=(N, m, m)),
+        G=random.normal(size=(N, m, size)),
+        Q=roots @ roots.transpose(0, 2, 1),
+        q=random.normal(size=(N, m)),
+        A=random.normal(size=(n, size)),
+        R=random.uniform(0.5, 2.0, n),
+        v=random.normal(size=(N, n)),
+        away=random.normal(size=(N, size)),
+        ease=0.1,
+        low=-box,
+        high=box,
     )
-    assert {mode for _, mode in seen} == {Mode.FOLLOWING}
-    return float(np.sqrt(np.mean([distance**2 for distance, _ in seen[100:]])))
 
 
-def test_it_halves_the_error_of_a_star_with_a_load() -> None:
-    kinematic = star_error(TaskLaw(HONEYCOMB, TaskGains(orientation=0.0, proportional=2.0)), 0.5)
-    assert star_error(PredictiveLaw(HONEYCOMB, PredictiveGains(orientation=0.0)), 0.5) < 0.5 * kinematic
+def cost(p: Horizon, c: np.ndarray) -> float:
+    """The sum in the head of horizon.py, word by word."""
+    x, total, n = np.zeros(p.F.shape[1]), 0.0, p.R.size
+    for k, ck in enumerate(c.reshape(p.away.shape)):
+        effort = p.v[k] + p.A @ ck - x[-n:]
+        x = p.F[k] @ x + p.G[k] @ ck
+        total += 0.5 * x @ p.Q[k] @ x + p.q[k] @ x + 0.5 * effort @ (p.R * effort)
+        total += 0.5 * p.ease * np.sum((ck + p.away[k]) ** 2)
+    return float(total)
 
 
-def test_it_reaches_a_pose_with_an_unknown_load() -> None:
-    X_WR = HONEYCOMB.pose(np.random.default_rng(5).uniform(-0.25, 0.25, 8), 'tip')
-    rig = Rig(
-        perturbed(HONEYCOMB.name, 0.5),
-        ControlLoop(HONEYCOMB, PredictiveLaw(HONEYCOMB, PredictiveGains())),
-        50.0,
+def recentred(p: Horizon, c: np.ndarray) -> Horizon:
+    """The same problem around the motion under commands c."""
+    x, q, v, n = np.zeros(p.F.shape[1]), p.q.copy(), p.v.copy(), p.R.size
+    for k, ck in enumerate(c):
+        v[k] += p.A @ ck - x[-n:]
+        x = p.F[k] @ x + p.G[k] @ ck
+        q[k] += p.Q[k] @ x
+    return p._replace(q=q, v=v, away=p.away + c, low=p.low - c, high=p.high - c)
+
+
+@pytest.mark.parametrize(('limit', 'cycles'), [(100.0, 1), (0.05, 30)])
+def test_commands_are_the_best_within_their_limits(limit: float, cycles: int) -> None:
+    """Without active limits at once; with them in a few cycles, as the law repeats them."""
+    p = problem(limit)
+    c = np.zeros(p.away.shape)
+    for _ in range(cycles):
+        change = np.zeros(p.away.shape)
+        best_commands(recentred(p, c), change)
+        c += change
+        assert np.all(np.abs(c) <= limit + 1e-12)
+    bounds = [(-limit, limit)] * c.size
+    best = minimize(
+        lambda c: cost(p, c), np.zeros(c.size), bounds=bounds, options={'ftol': 1e-15, 'gtol': 1e-9}
     )
+    assert cost(p, c) <= best.fun + 1e-6 * abs(best.fun)
+    assert (np.max(np.abs(c)) == pytest.approx(limit)) == (limit < 1.0)
+
+
+def test_the_compiled_recursion_agrees_with_itself_uncompiled() -> None:
+    p = problem(0.05)
+    compiled, plain = np.zeros(p.away.shape), np.zeros(p.away.shape)
+    best_commands(p, compiled)
+    best_commands.py_func(p, plain)
+    np.testing.assert_allclose(compiled, plain, atol=1e-10)
+
+
+def test_it_reaches_a_pose_with_an_unknown_load_and_weighs_it() -> None:
+    law, X_WR = PredictiveLaw(HONEYCOMB, PredictiveGains()), HONEYCOMB.pose(TARGET, 'tip')
+    rig = Rig(perturbed(HONEYCOMB.name, 0.5, spread=0.02), ControlLoop(HONEYCOMB, law), 20.0)
     rig.loop.follow(0.0, PosePath(0.0, rig.loop.present(0.0).X_WT, [X_WR], 0.1, 0.5))
-    rig.run(8.0, lambda rig, memory: None)
+    assert set(rig.run(6.0, lambda rig, memory: memory.mode)) == {Mode.FOLLOWING}
     reached = rig.plant.pose(rig.q, 'tip')
     assert np.linalg.norm(reached[:3, 3] - X_WR[:3, 3]) <= 5e-3
     assert np.linalg.norm(reached[:3, 2] - X_WR[:3, 2]) <= np.radians(2.0)
+    assert law.observer.mass == pytest.approx(0.5, abs=0.15)
+
+
+def test_without_a_load_it_weighs_none() -> None:
+    law = PredictiveLaw(HONEYCOMB, PredictiveGains(), joints=True)
+    rig = Rig(perturbed(HONEYCOMB.name, 0.0, spread=0.02), ControlLoop(HONEYCOMB, law), 20.0)
+    rig.loop.follow(0.0, JointPath(0.0, rig.loop.present(0.0), [2.0], [TARGET]))
+    rig.run(4.0, lambda rig, memory: None)
+    np.testing.assert_allclose(rig.q, TARGET, atol=0.01)
+    assert law.observer.mass <= 0.1
+
+
+def test_beyond_reach_it_stays_within_limits_and_goes_on() -> None:
+    """A pose that no pressure holds: commands end at the limit, not beyond, and the law does not fail."""
+    law = PredictiveLaw(HONEYCOMB, PredictiveGains(), joints=True)
+    rig = Rig(perturbed(HONEYCOMB.name, 0.0, spread=0.02), ControlLoop(HONEYCOMB, law), 20.0)
+    rig.loop.follow(0.0, JointPath(0.0, rig.loop.present(0.0), [2.0], [np.tile([1.2, 0.0], 4)]))
+    seen = rig.run(4.0, lambda rig, memory: (memory.mode, memory.pressure.min(), memory.pressure.max()))
+    assert {mode for mode, _, _ in seen} == {Mode.FOLLOWING}
+    limits = rig.loop.limits
+    assert min(low for _, low, _ in seen) >= limits.pressure_min
+    assert max(high for _, _, high in seen) == pytest.approx(limits.pressure_max, rel=1e-3)
 
 
 def test_refusals() -> None:
