@@ -11,12 +11,13 @@ from types import FrameType, TracebackType
 from typing import Any
 
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
+from soft_dynamics.ros.executor import LeanExecutor
 from soft_dynamics.ros.report import USER_ERRORS, report
 
 _POLL_PERIOD = 0.1  # [s] longest wait of the executor, so the longest time until a signal is seen
@@ -70,7 +71,7 @@ def _initialise(args: list[str]) -> None:
 
 def _spin(node: Node, stop: _StopSignals) -> None:
     stop.interrupts = False
-    with SingleThreadedExecutor() as executor:
+    with LeanExecutor() as executor:
         executor.add_node(node)
         try:
             while rclpy.ok() and not stop.requested:
