@@ -29,10 +29,10 @@ LIMITS = """
 - **Inverse dynamics per Python call.** The recursion is about a third of the call. An empty kernel called the same way
   takes 0.7 µs: numba's dispatcher, five arrays taken out of Python objects, one `numpy.empty`, the method itself.
 - **Inverse dynamics in a compiled loop.** With sine and cosine replaced by two multiplications it is at most a fifth
-  faster, with fused multiply-add about a tenth.
-- **Rollouts on two cores.** Checks, copies and the sums of RK4 run on one core and are two fifths of a step, so a
-  second core can add half at most. On a busy machine the threads of OpenMP spin while they wait for one another, and
-  two are far slower than one; with `OMP_WAIT_POLICY=PASSIVE` they are not.
+  faster. Fused multiply-add and a code path of its own for every axis change nothing that can be measured.
+- **Rollouts on two cores.** The motions run side by side and share nothing, but wall time counts what others do to
+  either core. On a busy machine the threads of OpenMP spin while they wait for one another, and two are far slower
+  than one; with `OMP_WAIT_POLICY=PASSIVE` they are not.
 - **A client's first answer from the node.** The node is ready after one to two seconds; in some starts DDS takes
   another two until client and service have found each other.
 
