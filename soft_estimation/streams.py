@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from soft_dynamics.arguments import Array
-from soft_dynamics.bags import Bag, BagError
+from soft_dynamics.bags import Bag, BagError, Message
 
 TYPES = {
     'state': 'soft_robot_suite/msg/SoftState',
@@ -17,6 +18,7 @@ TYPES = {
     'pose': 'geometry_msgs/msg/PoseStamped',
     'fiber': 'soft_robot_suite/msg/ShapeSamples',
 }
+STAMP, LENGTH = struct.Struct('<iI'), struct.Struct('<I')
 REPORTS = 2000  # messages between two calls of the progress callback
 
 
@@ -55,68 +57,119 @@ def read_streams(bag: Bag, topics: Mapping[str, str], progress: Callable[[float]
         wanted = TYPES[name.split()[0]]
         if bag.topics[topic] != wanted:
             raise BagError(bag.path, f'{topic} is of type {bag.topics[topic]}; expected {wanted}')
-    stamps: dict[str, list[int]] = {topic: [] for topic in names}
-    rows: dict[str, list[Any]] = {topic: [] for topic in names}
-    total, layouts = sum(bag.counts[topic] for topic in names) or 1, dict[str, Any].fromkeys(names)
+    samples = {topic: _Samples(bag, name.split()[0]) for topic, name in names.items()}
+    total = sum(bag.counts[topic] for topic in names) or 1
     for k, message in enumerate(bag.messages(list(names))):
-        kind = names[message.topic].split()[0]
-        content = bag.decode(message)
-        stamp = content.header.stamp
-        stamps[message.topic].append(stamp.sec * 1_000_000_000 + stamp.nanosec or message.t_ns)
-        (model, columns), row = _ROWS[kind](content)
-        layout = (model, columns, len(row))
-        if layouts[message.topic] is None:
-            layouts[message.topic] = layout
-        elif layout != layouts[message.topic]:
-            raise BagError(bag.path, f'{message.topic} changes its names or its length after {k} messages')
-        rows[message.topic].append(row)
+        samples[message.topic].add(message)
         if k % REPORTS == 0:
             progress(k / total)
-    return {
-        name: _stream(bag, topic, stamps[topic], rows[topic], layouts[topic]) for topic, name in names.items()
-    }
+    return {name: samples[topic].stream(topic) for topic, name in names.items()}
 
 
-def _stream(bag: Bag, topic: str, stamps: list[int], rows: list[Any], layout: Any) -> Stream:
-    if not rows:
-        raise BagError(bag.path, f'{topic} has no messages')
-    ns, first = np.unique(np.array(stamps, np.int64), return_index=True)
-    values = np.array([rows[k] for k in first])
-    t: Array = (ns - bag.start_ns).astype(np.float64) * 1e-9
-    good = np.all(np.isfinite(values), 1) if topic.rpartition('/')[2] != 'shape' else np.ones(t.size, bool)
-    if not np.any(good):
-        raise BagError(bag.path, f'{topic} holds nothing but NaN')
-    model, names, _ = layout
-    return Stream(topic, t[good], values[good], names, model)
+class _Layout(NamedTuple):
+    """Where the numbers of a message are: taking them from its bytes is twenty times faster than decoding it."""
+
+    model: str
+    names: tuple[str, ...]
+    numbers: tuple[slice, ...]
+    fixed: tuple[tuple[slice, bytes], ...]  # what stands between them, the same in every message
 
 
-def _state(msg: Any) -> tuple[Any, Any]:
-    return (msg.model, tuple(msg.names)), np.concatenate([msg.q, msg.qd])
+class _Samples:
+    """The messages of one topic as they come."""
+
+    def __init__(self, bag: Bag, kind: str) -> None:
+        self._bag, self._kind = bag, kind
+        self._layout: _Layout | None = None
+        self._stamps: list[int] = []
+        self._rows: list[bytes] = []
+
+    def add(self, message: Message) -> None:
+        data = message.data
+        if self._layout is None or any(data[part] != text for part, text in self._layout.fixed):
+            self._renew(message)
+        assert self._layout is not None
+        sec, nanosec = STAMP.unpack_from(data, 4)
+        self._stamps.append(sec * 1_000_000_000 + nanosec or message.t_ns)
+        self._rows.append(b''.join([data[part] for part in self._layout.numbers]))
+
+    def stream(self, topic: str) -> Stream:
+        """All of them in the order of their stamps, without those that hold NaN."""
+        if self._layout is None:
+            raise BagError(self._bag.path, f'{topic} has no messages')
+        ns, first = np.unique(np.array(self._stamps, np.int64), return_index=True)
+        values = np.frombuffer(b''.join(self._rows), '<f8').reshape(len(self._rows), -1)[first][
+            :, ORDERS[self._kind]
+        ]
+        t: Array = (ns - self._bag.start_ns).astype(np.float64) * 1e-9
+        good = np.all(np.isfinite(values), 1) if self._kind != 'fiber' else np.ones(t.size, bool)
+        if not np.any(good):
+            raise BagError(self._bag.path, f'{topic} holds nothing but NaN')
+        return Stream(topic, t[good], values[good], self._layout.names, self._layout.model)
+
+    def _renew(self, message: Message) -> None:
+        old, new = self._layout, _layout(self._bag, self._kind, message)
+        sizes = [[part.stop - part.start for part in x.numbers] for x in (old, new) if x is not None]
+        if old is not None and (old[:2] != new[:2] or sizes[0] != sizes[1]):
+            raise BagError(
+                self._bag.path,
+                f'{message.topic} changes its names or its length after {len(self._rows)} messages',
+            )
+        self._layout = new
 
 
-def _pressure(msg: Any) -> tuple[Any, Any]:
-    return ('', tuple(msg.names)), msg.pressure
+def _layout(bag: Bag, kind: str, message: Message) -> _Layout:
+    """By a walk through the CDR encoding of a message, checked against the library's."""
+    content, data = bag.decode(message), message.data
+    position, numbers = 12, []  # behind encapsulation and stamp
+
+    def aligned(size: int) -> int:
+        return position + -(position - 4) % size
+
+    def length() -> int:
+        nonlocal position
+        position = aligned(4) + 4
+        return int(LENGTH.unpack_from(data, position - 4)[0])
+
+    for field in FIELDS[kind]:
+        if field in 'sS':
+            for _ in range(length() if field == 'S' else 1):
+                size = length()
+                position += size
+        else:
+            size = length() if field == 'D' else int(field)
+            position = aligned(8) if size else position
+            numbers.append(slice(position, position + 8 * size))
+            position += 8 * size
+    ends = [12, *(part.stop for part in numbers)]
+    fixed = [slice(end, part.start) for end, part in zip(ends, numbers, strict=False)]
+    names = tuple(getattr(content, 'names', ()))
+    expected = ARRAYS[kind](content)
+    found = np.frombuffer(b''.join(data[part] for part in numbers), '<f8')
+    if data[1] != 1 or not np.array_equal(found, expected, equal_nan=True):
+        raise BagError(bag.path, f'{message.topic} is not encoded as CDR of a little-endian machine')
+    return _Layout(
+        getattr(content, 'model', ''), names, tuple(numbers), tuple((part, data[part]) for part in fixed)
+    )
 
 
-def _wrench(msg: Any) -> tuple[Any, Any]:
-    f, n = msg.wrench.force, msg.wrench.torque
-    return ('', ()), (n.x, n.y, n.z, f.x, f.y, f.z)
+def _vectors(*vectors: Any) -> list[float]:
+    return [getattr(v, axis) for v in vectors for axis in ('x', 'y', 'z', 'w') if hasattr(v, axis)]
 
 
-def _pose(msg: Any) -> tuple[Any, Any]:
-    r, p = msg.pose.orientation, msg.pose.position
-    return ('', ()), (r.x, r.y, r.z, r.w, p.x, p.y, p.z)
-
-
-def _fiber(msg: Any) -> tuple[Any, Any]:
-    """Arc lengths and points of one sample, in one row; the length of the row must not change."""
-    return (str(msg.arc_length.size), ()), np.concatenate([msg.arc_length, msg.points])
-
-
-_ROWS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
-    'state': _state,
-    'pressure': _pressure,
-    'wrench': _wrench,
-    'pose': _pose,
-    'fiber': _fiber,
+# Of each kind, behind the stamp: s a text, S a list of texts, a digit so many numbers, D a list of numbers.
+FIELDS = {'state': 'ssSDD', 'pressure': 'sSD', 'wrench': 's6', 'pose': 's7', 'fiber': 'sDD'}
+ARRAYS: dict[str, Callable[[Any], Any]] = {
+    'state': lambda msg: np.concatenate([msg.q, msg.qd]),
+    'pressure': lambda msg: msg.pressure,
+    'wrench': lambda msg: _vectors(msg.wrench.force, msg.wrench.torque),
+    'pose': lambda msg: _vectors(msg.pose.position, msg.pose.orientation),
+    'fiber': lambda msg: np.concatenate([msg.arc_length, msg.points]),
+}
+ORDERS: dict[str, Any] = {  # of the numbers in a row: torque before force, rotation before position
+    'state': slice(None),
+    'pressure': slice(None),
+    'wrench': [3, 4, 5, 0, 1, 2],
+    'pose': [3, 4, 5, 6, 0, 1, 2],
+    'fiber': slice(None),
 }
