@@ -31,8 +31,8 @@ _DOUBT = 1e-3  # [rad^2 s/kg^2] information beside which less is not believed
 class LoadGains:
     """How far states and model are trusted."""
 
-    coordinate_noise: float = field(default=2e-3, metadata={'doc': 'of a state', 'unit': 'rad or m'})
-    rate_noise: float = field(default=0.2, metadata={'doc': 'of a state', 'unit': 'rad/s or m/s'})
+    coordinate_noise: float = field(default=5e-3, metadata={'doc': 'of a state', 'unit': 'rad or m'})
+    rate_noise: float = field(default=1.0, metadata={'doc': 'of a state', 'unit': 'rad/s or m/s'})
     force_noise: float = field(
         default=0.01, metadata={'doc': 'white, in stiffnesses of the coordinate', 'unit': '1/sqrt(Hz)'}
     )

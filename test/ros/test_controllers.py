@@ -19,6 +19,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from soft_control.configuration import ConfigurationGains, ConfigurationLaw
 from soft_control.loop import ControlLoop
+from soft_control.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import JointPath, PosePath
 from soft_control.safety import State
 from soft_control.task import TaskGains, TaskLaw
@@ -38,9 +39,11 @@ def _compiled() -> None:
     state = State(0.0, ROBOT.rest, np.zeros(8))
     configuration, task = ConfigurationLaw(ROBOT, ConfigurationGains()), TaskLaw(ROBOT, TaskGains())
     here = task.rest(state).X_WT
+    hold = PosePath(0.0, here, [here], 1.0, 1.0)
     for law, path in (
         (configuration, JointPath(0.0, configuration.rest(state), [1.0], [ROBOT.rest])),
-        (task, PosePath(0.0, here, [here], 1.0, 1.0)),
+        (task, hold),
+        (PredictiveLaw(ROBOT, PredictiveGains()), hold),
     ):
         loop = ControlLoop(ROBOT, law)
         loop.feed(state)
@@ -148,10 +151,15 @@ def change(node: Any, name: str, *transitions: str) -> None:
         assert node.call(ChangeState, f'{name}/change_state', request).success
 
 
-@pytest.mark.parametrize('name', [CONFIGURATION, TASK])
-def test_from_rest_through_every_trouble(ros_process: Any, ros_client_node: Any, arm: Arm, name: str) -> None:
+@pytest.mark.parametrize(
+    ('name', 'law'),
+    [(CONFIGURATION, 'feedback'), (CONFIGURATION, 'predictive'), (TASK, 'kinematic'), (TASK, 'predictive')],
+)
+def test_from_rest_through_every_trouble(
+    ros_process: Any, ros_client_node: Any, arm: Arm, name: str, law: str
+) -> None:
     node = ros_client_node
-    process = ros_process(f'soft_control.nodes.{name}', {'rate': 50.0})
+    process = ros_process(f'soft_control.nodes.{name}', {'rate': 50.0, 'law': law})
     kind, topic = (
         (JointTrajectory, 'reference/configuration')
         if name == CONFIGURATION
@@ -247,6 +255,7 @@ def test_a_stream_of_poses_that_ends_is_a_reference_lost(
     [
         (CONFIGURATION, {'rate': 0.0}, 'rate must be 1 to 2000, got 0.0'),
         (TASK, {'gains.singular': 2.0}, 'gains: singular must be between 0 and 1, got 2.0'),
+        (CONFIGURATION, {'law': 'best'}, "law must be feedback or predictive, got 'best'"),
     ],
 )
 def test_bad_parameter_is_one_line_and_exit_code_1(

@@ -97,6 +97,30 @@ def test_no_state_any_more_vents(bench: Bench) -> None:
     assert bench.run().mode is Mode.FOLLOWING
 
 
+def test_nothing_is_inflated_before_a_reference() -> None:
+    bench = Bench()
+    for _ in range(20):
+        memory = bench.run()
+        assert memory.mode is Mode.IDLE
+        assert not np.any(memory.pressure)
+
+
+def test_after_a_fault_everything_begins_anew(bench: Bench) -> None:
+    """A new reference goes on from where the robot is, and the law from what acts: not from before the fault."""
+    bench.state = np.full(8, math.nan)
+    bench.run()
+    bench.state = np.full(8, 0.3)
+    for _ in range(2):  # the first is a jump from NaN
+        memory = bench.run()
+    np.testing.assert_allclose(bench.loop.present(bench.t).vector, 0.3)
+    bench.law.started = np.zeros(8)
+    bench.reference.value = np.full(8, 0.3)
+    bench.loop.follow(bench.t, bench.reference)
+    assert bench.run().mode is Mode.FOLLOWING
+    assert np.any(bench.law.started)
+    assert np.all(memory.pressure >= 0.0)
+
+
 def nan_state(bench: Bench) -> None:
     bench.state = np.full(8, math.nan)
 

@@ -107,8 +107,9 @@ def test_after_a_fault_only_a_newer_reference_is_followed(inflated: Memory) -> N
     assert run(again, wish(80e3, 40e3, reference_t=again.t)).mode is Mode.FOLLOWING
 
 
-def test_losing_the_reference_vents(inflated: Memory) -> None:
-    memory = run(inflated, Request())
+@pytest.mark.parametrize('reference_t', [-math.inf, 5.0])
+def test_losing_the_reference_vents(inflated: Memory, reference_t: float) -> None:
+    memory = run(inflated, Request(reference_t=reference_t))
     assert memory.mode is Mode.VENTING
     assert memory.pressure[0] < 80e3
 
