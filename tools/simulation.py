@@ -33,10 +33,10 @@ class Simulation:
 
     def __init__(self, tell: Callable[[str], None] = lambda _: None, **arguments: object) -> None:
         self._tell = tell
-        ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
-        self.control_port = ports['control_port']
+        self.ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         self.pids: dict[str, int] = {}  # by node
         self.deaths: list[str] = []
+        self.dead: set[str] = set()  # nodes that died and are not back
         self.lines: list[str] = []  # of the nodes
         launch = [
             sys.executable,
@@ -45,7 +45,7 @@ class Simulation:
             'simulation.launch.xml',
         ]
         self.process = subprocess.Popen(
-            [*launch, *(f'{name}:={value}' for name, value in (ports | arguments).items())],
+            [*launch, *(f'{name}:={value}' for name, value in (self.ports | arguments).items())],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -63,7 +63,7 @@ class Simulation:
     @property
     def rig(self) -> RigClient:
         """A connection to the control port of the virtual rig."""
-        return RigClient(self.control_port)
+        return RigClient(self.ports['control_port'])
 
     def kill(self, node: str) -> None:
         """End a node without a chance to clean up."""
@@ -98,9 +98,11 @@ class Simulation:
             node = event['node']
             if event['death']:
                 self.deaths.append(f'{node} died ({event["death"]})')
+                self.dead.add(node)
                 self._tell(self.deaths[-1])
             else:
-                if node in self.pids:
+                if node in self.dead:
+                    self.dead.remove(node)
                     self._tell(f'{node} is back as process {event["pid"]}')
                 self.pids[node] = int(event['pid'])
 
