@@ -97,8 +97,8 @@ def discretise(A, f, Q, dt):
 
 
 @njit(cache=True, error_model='numpy')
-def advance(A_model, B, rates, P, noise, dt):
-    """(Phi, step, covariance after dt) of the state (q, qd, w) with qdd = ... + w, or of (q, qd) if P has no w.
+def advance(A_model, B, rates, x, P, noise, memory, dt):
+    """(Phi, x, P) after dt of the state (q, qd, w) with forces w, dw/dt = -w/memory + noise, or of (q, qd) if x has no w.
 
     Shapes: A_model (2n, 2n), B (2n, n), rates (2n,), noise (3, n): densities of white force, of the drift of w and of
     acceleration.
@@ -114,12 +114,13 @@ def advance(A_model, B, rates, P, noise, dt):
         Q[i, i] += noise[2, i - n]
     if size > 2 * n:
         A[: 2 * n, 2 * n :] = B
-        for i in range(n):
-            Q[2 * n + i, 2 * n + i] = noise[1, i]
+        for i in range(2 * n, 3 * n):
+            A[i, i], f[i] = -1.0 / memory, -x[i] / memory
+            Q[i, i] = noise[1, i - 2 * n]
     Phi, step, cov = discretise(A, f, Q, dt)
     moved, work = np.empty((size, size)), np.empty((size, size))
     congruence(Phi, P, work, moved)
-    return Phi, step, moved + cov
+    return Phi, x + step, moved + cov
 
 
 @njit(cache=True, error_model='numpy')

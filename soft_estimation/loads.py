@@ -10,6 +10,8 @@ import numpy as np
 from soft_dynamics.arguments import Array, as_array, as_states
 from soft_dynamics.robot import Robot
 
+LEAST_IN_BLOCK = 4  # states
+
 
 class MomentumObserver:
     """Generalised force that acts on the robot beside the known ones, without accelerations.
@@ -48,15 +50,16 @@ class TipLoad:
     with 0 for the robot without and 1 for the robot with 1 kg more. Weighted least squares with exponential forgetting.
 
     memory [s]: how long a sample counts; force_noise: standard deviation of tau [N m or N] as the model explains it;
-    wrench_noise: of the torque [N m] and of the force [N] of the sensor.
+    wrench_noise: the same of torque [N m] and force [N] at the base. The force is what tells a mass: it knows nothing
+    of springs, and little of where exactly the mass is.
     """
 
     def __init__(
         self,
         robot: Robot,
         memory: float = 1.0,
-        force_noise: float = 0.1,
-        wrench_noise: tuple[float, float] = (0.05, 0.2),
+        force_noise: float = 0.5,
+        wrench_noise: tuple[float, float] = (0.5, 0.2),
     ) -> None:
         if not memory > 0.0:
             raise ValueError(f'memory must be > 0, got {memory}')
@@ -97,3 +100,48 @@ class TipLoad:
     def standard_deviation(self) -> float:
         """[kg]"""
         return self._information**-0.5 if self._information > 0.0 else math.inf
+
+
+class TipLoadOfStates:
+    """`TipLoad` from estimated states, whose accelerations are the model's own and know nothing of a load.
+
+    Over each block of `block` [s] it takes the means, and the acceleration from the rates at both ends.
+    """
+
+    def __init__(self, load: TipLoad, block: float = 0.1) -> None:
+        if not block > 0.0:
+            raise ValueError(f'block must be > 0, got {block}')
+        self._load, self._block = load, block
+        self._rows: list[tuple[float, Array, Array, Array, Any]] = []  # t, q, qd, pressure, wrench
+
+    def feed(self, t: float, q: Any, qd: Any, pressure: Any, wrench_B: Any = None) -> bool:
+        """Take state, pressures [Pa] and, if there is one, the wrench on the robot at its base, at time t [s].
+
+        Returns whether a block ended, so that there is a new estimate. A state that is not later than the last is left
+        out.
+        """
+        if self._rows and not t > self._rows[-1][0]:
+            return False
+        wrench = None if wrench_B is None else as_array('wrench_B', wrench_B)
+        self._rows.append((t, as_array('q', q), as_array('qd', qd), as_array('pressure', pressure), wrench))
+        if t - self._rows[0][0] < self._block:
+            return False
+        times, qs, qds, pressures, wrenches = zip(*self._rows, strict=True)
+        seen = [w for w in wrenches if w is not None]
+        self._rows = self._rows[-1:]
+        if len(times) < LEAST_IN_BLOCK:  # a gap, in which anything may have happened
+            return False
+        qdd = (qds[-1] - qds[0]) / (times[-1] - times[0])
+        mean_wrench = np.mean(seen, 0) if len(seen) == len(times) else None
+        self._load.feed(t, np.mean(qs, 0), np.mean(qds, 0), qdd, np.mean(pressures, 0), mean_wrench)
+        return True
+
+    @property
+    def mass(self) -> float:
+        """[kg]; NaN as long as nothing tells it."""
+        return self._load.mass
+
+    @property
+    def standard_deviation(self) -> float:
+        """[kg]"""
+        return self._load.standard_deviation

@@ -39,8 +39,8 @@ class FilterConfig:
     shape_noise: float = quantity(2e-3, unit='m', doc='of each point of a fiber')
     shape_rotation_noise: float = quantity(0.015, unit='rad', doc='of its direction at the end of a segment')
     shape_places: int = quantity(12, doc='points of a fiber that enter')
-    torque_noise: float = quantity(0.05, unit='N m', doc='of the base force/torque sensor')
-    force_noise: float = quantity(0.2, unit='N', doc='of the base force/torque sensor')
+    torque_noise: float = quantity(0.3, unit='N m', doc='of the base force/torque sensor')
+    force_noise: float = quantity(1.0, unit='N', doc='of the base force/torque sensor')
     gate_probability: float = quantity(0.9999, doc='with which a right sample passes the gate')
     misfit: float = quantity(
         3.0, doc='by which the model may miss a sample in the gate, in units of the noise'

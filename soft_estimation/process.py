@@ -43,6 +43,7 @@ class ProcessNoise:
 
     force: float = quantity(0.002, unit='1/sqrt(Hz)', doc='white disturbance')
     drift: float = quantity(0.1, unit='1/sqrt(s)', doc='random walk of the unknown force; 0: there is none')
+    memory: float = quantity(1.0, unit='s', doc='after which the unknown force is forgotten, unless seen')
     base_acceleration: float = quantity(
         0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white, of a base that somebody moves'
     )
@@ -52,8 +53,9 @@ class ProcessNoise:
         for name in ('force', 'drift', 'base_acceleration'):
             if not getattr(self, name) >= 0.0:
                 raise ValueError(f'{name} must be >= 0, got {getattr(self, name)}')
-        if not self.step > 0.0:
-            raise ValueError(f'step must be > 0, got {self.step}')
+        for name in ('memory', 'step'):
+            if not getattr(self, name) > 0.0:
+                raise ValueError(f'{name} must be > 0, got {getattr(self, name)}')
 
 
 class Process:
@@ -160,8 +162,9 @@ class Process:
 
     def _step(self, belief: Belief, t: float, pressure: Array) -> tuple[Belief, Array]:
         A, B, rates = self.linearise(belief.x, pressure)
-        Phi, step, P = advance(A, B, rates, belief.P, self._densities, t - belief.t)
-        return Belief(t, belief.x + step, P), Phi
+        dt, noise = t - belief.t, self._densities
+        Phi, x, P = advance(A, B, rates, belief.x, belief.P, noise, self.noise.memory, dt)
+        return Belief(t, x, P), Phi
 
 
 def force_scale(robot: Robot) -> Array:

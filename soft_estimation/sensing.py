@@ -149,6 +149,14 @@ class WrenchSample(NamedTuple):
         return self
 
 
+def wrench_at_base(sensor: Sensor, wrench_S: Array) -> Array:
+    """Torque and force about the base and in its axes, from those about a sensor on it, in the sensor's."""
+    X_BS = pose_from_rpy(sensor.position, sensor.rpy)
+    force_B = X_BS[:3, :3] @ wrench_S[3:]
+    torque_B = X_BS[:3, :3] @ wrench_S[:3] + np.cross(X_BS[:3, 3], force_B)
+    return np.concatenate([torque_B, force_B])
+
+
 class Mounting:
     """Where the sensors of a robot file are, to bring raw data into the world M of that file."""
 
@@ -199,10 +207,7 @@ class Mounting:
         w = as_array('wrench', wrench_S)
         if w.shape != (6,):
             raise ValueError(f'wrench: expected shape (6,), got {w.shape}')
-        X_BS = pose_from_rpy(sensor.position, sensor.rpy)
-        force_B = X_BS[:3, :3] @ w[3:]
-        torque_B = X_BS[:3, :3] @ w[:3] + np.cross(X_BS[:3, 3], force_B)
-        return WrenchSample(t, (name,), np.concatenate([torque_B, force_B]), noise)
+        return WrenchSample(t, (name,), wrench_at_base(sensor, w), noise)
 
     def shape(self, t: float, name: str, s: Any, points_S: Any, noise: float, places: int) -> ShapeSample:
         """From points in the sensor's frame, of which as many as `places`, evenly spread, are used; NaN are lost."""

@@ -9,11 +9,12 @@ from typing import Any
 
 import numba
 import numpy as np
-from geometry_msgs.msg import PoseStamped, WrenchStamped
+from geometry_msgs.msg import InertiaStamped, PoseStamped, WrenchStamped
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 from soft_robot_suite.msg import ChamberPressures, ShapeSamples, SoftState
 
+from soft_dynamics.arguments import Array
 from soft_dynamics.counters import OK, STALE, WARN, RateCounter, Status, stream_status
 from soft_dynamics.description import Sensor
 from soft_dynamics.reader import quantity
@@ -25,10 +26,12 @@ from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import SENSOR, STATE
 from soft_dynamics.ros.run import run_node
 from soft_estimation.differentiator import DifferentiatorConfig
+from soft_estimation.loads import TipLoad, TipLoadOfStates
 from soft_estimation.model_filter import FilterConfig, ModelFilter
 from soft_estimation.pose_differentiator import PoseDifferentiator
 from soft_estimation.pose_sets import PoseCollector, Poses
 from soft_estimation.poses import pose
+from soft_estimation.sensing import wrench_at_base
 
 METHODS = ('model', 'differentiator')
 POSE_KINDS = ('mocap', 'vive')
@@ -79,6 +82,7 @@ class StateEstimator(ManagedNode):
         super().__init__('state_estimator')
         bind_config(self, Config)
         self._publisher = self.create_publisher(SoftState, 'state', STATE)
+        self._load_publisher = self.create_publisher(InertiaStamped, 'tip_load', STATE)
         self._diagnostics = Diagnostics(self, 'not configured', {'state': self._status})
         self._inputs: list[Subscription] = []
         self._timer: Timer | None = None
@@ -94,6 +98,7 @@ class StateEstimator(ManagedNode):
         kinds = {sensor.kind: {s.name for s in sensors if s.kind == sensor.kind} for sensor in sensors}
         self._bodies = {kind: kinds[kind] for kind in POSE_KINDS if kind in kinds}
         self._leading = set(self._bodies) or {'fiber' if 'fiber' in kinds else 'ft'}
+        self._weighs = self.config.method == 'model' and 'ft' in kinds and kinds.keys() != {'ft'}
         self._make_estimator()
         _warm_up(self._make_filter(), sensors)
         self._subscribe(sensors)
@@ -140,6 +145,9 @@ class StateEstimator(ManagedNode):
         self._estimator = self._make_filter()
         self._collectors = {kind: PoseCollector(names) for kind, names in self._bodies.items()}
         self._published_ns = 0
+        self._load = TipLoadOfStates(TipLoad(self._robot)) if self._weighs else None
+        self._wrench_B: Array | None = None
+        self._pressure: list[float] = []
         self._start_ns: int | None = None
         self._last_fed: dict[str, float] = {}
         self._sources: set[str] = set()
@@ -189,7 +197,9 @@ class StateEstimator(ManagedNode):
         def feed(t: float) -> bool:
             if 'ft' not in self._leading and not self._estimator.located:
                 return False  # it cannot tell from which pose to begin
-            self._estimator.feed_wrench(t, sensor.name, wrench_to_array(msg.wrench))
+            wrench_S = wrench_to_array(msg.wrench)
+            self._estimator.feed_wrench(t, sensor.name, wrench_S)
+            self._wrench_B = wrench_at_base(sensor, wrench_S)
             return True
 
         self._feed(sensor.name, 'ft', msg, feed)
@@ -200,7 +210,8 @@ class StateEstimator(ManagedNode):
             missing = [name for name in self._robot.chamber_names if name not in measured]
             if missing:
                 raise ValueError(f'expected chamber {missing[0]!r}, got {", ".join(msg.names)}')
-            self._estimator.feed_pressure(t, [measured[name] for name in self._robot.chamber_names])
+            self._pressure = [measured[name] for name in self._robot.chamber_names]
+            self._estimator.feed_pressure(t, self._pressure)
             return True
 
         self._feed('pressure', 'pressure', msg, feed)
@@ -266,6 +277,17 @@ class StateEstimator(ManagedNode):
         self._published_ns = now_ns
         self._states.tick(now_ns * 1e-9)
         self._publisher.publish(message)
+        self._weigh(estimate, message.header)
+
+    def _weigh(self, estimate: Any, header: Any) -> None:
+        """Publish the load whenever there is a new estimate of it."""
+        if self._load is None or self._wrench_B is None or not self._pressure:
+            return
+        if self._load.feed(estimate.t, estimate.q, estimate.qd, self._pressure, self._wrench_B):
+            message = InertiaStamped(header=header)
+            message.header.frame_id = self._robot.frame_names[-1]
+            message.inertia.m = self._load.mass
+            self._load_publisher.publish(message)
 
     def _clock_ns(self) -> int:
         now_ns = int(self.get_clock().now().nanoseconds)
@@ -290,6 +312,8 @@ class StateEstimator(ManagedNode):
             'last refusal': self._refusal,
             **self._estimator.report(),
         }
+        if self._load is not None:
+            values['tip load [kg]'] = f'{self._load.mass:.3f} ± {self._load.standard_deviation:.3f}'
         return verdict._replace(values=values)
 
 
@@ -304,7 +328,8 @@ def _warm_up(estimator: Any, sensors: list[Sensor]) -> None:
                 if sensor.kind == 'ft':
                     estimator.feed_wrench(t, sensor.name, np.zeros(6))
                 elif sensor.kind == 'fiber':
-                    estimator.feed_shape(t, sensor.name, [0.01, 0.02], [[0.0, 0.0, 0.01], [0.0, 0.0, 0.02]])
+                    s = np.linspace(0.0, estimator.process.robot.length, 30)
+                    estimator.feed_shape(t, sensor.name, s, np.stack([0.0 * s, 0.0 * s, s], 1))
     if estimator.started:
         estimator.estimate(0.02)
 

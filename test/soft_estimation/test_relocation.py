@@ -92,7 +92,7 @@ def test_a_robot_that_is_suddenly_elsewhere_is_found_and_followed(arm: sd.Robot)
     assert f.resets == 0
     feed(arm, f, np.arange(0.3, 0.6, 0.01), BENT)
     assert f.resets == 1
-    assert f.belief().x[:8] == pytest.approx(BENT, abs=2e-3)
+    assert f.belief().x[:8] == pytest.approx(BENT, abs=5e-3)
     assert f.innovations['plate4'].rejected < 14  # of the 30 since
     assert np.abs(f.belief().x[8:16]).max() < 0.3
 

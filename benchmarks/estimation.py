@@ -1,0 +1,269 @@
+"""How well the estimators know the virtual honeycomb arm, which is not their model: one table and three figures.
+
+python -m benchmarks.estimation [--seconds 10] [--seeds 3] [--write-docs]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import soft_dynamics as sd
+from benchmarks.estimation_rig import PERIOD, Packet, Run, estimates, feed, model, record
+from soft_dynamics.arguments import Array
+from soft_estimation.loads import TipLoad, TipLoadOfStates
+from soft_estimation.model_filter import ModelFilter
+from soft_estimation.pose_differentiator import PoseDifferentiator
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS, FIGURES = ROOT / 'docs' / 'estimation.md', ROOT / 'docs' / 'figures'
+BEGIN, END = '<!-- benchmarks.estimation -->', '<!-- end -->'
+SETTLED = 1.0  # [s] from which on errors count
+BLACKOUT = 3.0, 4.0  # [s]
+OUTLIERS, OUTLIER = 0.05, 0.5  # [-], [m]
+LOADS = (0.1, 0.2, 0.35, 0.5)  # [kg]
+SENSORS = {
+    'motion capture, 5 plates': {'mocap'},
+    'Vive, 2 trackers': {'vive'},
+    'fiber': {'fiber'},
+    'F/T and pressure': {'ft'},
+    'all': {'mocap', 'vive', 'fiber', 'ft'},
+}
+METHOD = """
+The virtual rig in lock-step, 16 chambers in smooth motion up to half of the largest pressure, the devices' own rates,
+delays and noise (`soft_hw_bridge.rig.config`), up to 125 samples a second of each. The plant is not the model: it is
+cut finer, its springs are 10 % stiffer and its dampers 20 % weaker. Errors are RMS over all eight coordinates of the
+state of now, 200 times a second, with the default parameters. The filter always has the pressures, the differentiator
+never.
+"""
+
+
+class Error(NamedTuple):
+    """RMS over coordinates and times."""
+
+    q: float  # [rad]
+    qd: float  # [rad/s]
+
+
+def rms(values: Array) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def error(run: Run, found: tuple[Array, Array]) -> Error:
+    """Of a run, from SETTLED on."""
+    late = run.t >= SETTLED
+    return Error(rms((found[0] - run.q)[late]), rms((found[1] - run.qd)[late]))
+
+
+def mean(errors: Sequence[Error]) -> Error:
+    return Error(*(rms(np.array(column)) for column in zip(*errors, strict=True)))
+
+
+def of_sensors(robot: sd.Robot, runs: Sequence[Run], kinds: set[str]) -> tuple[Error, Error | None]:
+    """(model-based filter, differentiator if there are enough poses for it)."""
+    filtered = [error(run, estimates(run, ModelFilter(robot), kinds | {'pressure'})) for run in runs]
+    if kinds != {'mocap'}:
+        return mean(filtered), None
+    differentiated = [error(run, estimates(run, PoseDifferentiator(robot), kinds)) for run in runs]
+    return mean(filtered), mean(differentiated)
+
+
+def blackout(robot: sd.Robot, run: Run) -> Array:
+    """The largest error of a coordinate at each time, with a second without motion capture."""
+
+    def lost(packet: Packet) -> Packet | None:
+        begin, end = BLACKOUT
+        return None if packet.kind == 'mocap' and begin <= packet.t < end else packet
+
+    q, _ = estimates(run, ModelFilter(robot), {'mocap', 'pressure'}, lost)
+    return np.asarray(np.abs(q - run.q).max(1))
+
+
+def with_outliers(robot: sd.Robot, run: Run, seed: int) -> tuple[Array, Array]:
+    """(q, qd) when one pose in twenty is half a metre off."""
+    rng = np.random.default_rng(seed)
+
+    def spoilt(packet: Packet) -> Packet:
+        if packet.kind != 'mocap':
+            return packet
+        poses = {name: X.copy() for name, X in packet.values.items()}
+        for X in poses.values():
+            if rng.uniform() < OUTLIERS:
+                direction = rng.normal(size=3)
+                X[:3, 3] += OUTLIER * direction / np.linalg.norm(direction)
+        return packet._replace(values=poses)
+
+    return estimates(run, ModelFilter(robot), {'mocap', 'pressure'}, spoilt)
+
+
+def tip_load(robot: sd.Robot, run: Run, with_ft: bool) -> Array:
+    """The estimated mass [kg] at the times of the run."""
+    estimator, load, mass = ModelFilter(robot), TipLoadOfStates(TipLoad(robot)), []
+    packets, pressure, wrench = iter(run.packets), np.zeros(16), None
+    packet: Packet | None = next(packets)
+    for now in run.t.tolist():
+        while packet is not None and packet.arrival <= now + 1e-9:
+            if packet.kind in ('mocap', 'pressure'):
+                feed(estimator, packet)
+            if packet.kind == 'pressure':
+                pressure = packet.values
+            if packet.kind == 'ft' and with_ft:
+                wrench = packet.values
+            packet = next(packets, None)
+        if estimator.located:
+            state = estimator.estimate(now)
+            load.feed(now, state.q, state.qd, pressure, wrench)
+        mass.append(load.mass)
+    return np.array(mass)
+
+
+class Study(NamedTuple):
+    """Everything that the page shows."""
+
+    errors: dict[str, tuple[Error, Error | None]]
+    clean: Error
+    spoilt: Error
+    run: Run
+    blackout: Array
+    masses: dict[float, tuple[Array, Array]]  # by load: with and without the F/T sensor
+
+
+def study(seconds: float, seeds: int, say: Callable[[str], None]) -> Study:
+    robot = model()
+    say(f'{seeds} runs of {seconds:g} s')
+    runs = [record(seconds, seed) for seed in range(seeds)]
+    errors = {}
+    for name, kinds in SENSORS.items():
+        say(name)
+        errors[name] = of_sensors(robot, runs, kinds)
+    say('blackout, outliers, loads')
+    spoilt = mean([error(run, with_outliers(robot, run, k)) for k, run in enumerate(runs)])
+    masses = {}
+    for load in LOADS:
+        run = record(3.0, 1, load)
+        masses[load] = tip_load(robot, run, True), tip_load(robot, run, False)
+    return Study(errors, errors[next(iter(SENSORS))][0], spoilt, runs[0], blackout(robot, runs[0]), masses)
+
+
+def rows(found: Study) -> list[list[str]]:
+    """The table: sensors, errors of the filter, errors of the differentiator."""
+    out = []
+    for name, errors in found.errors.items():
+        texts = [[f'{1e3 * e.q:.1f}', f'{e.qd:.3f}'] if e else ['-', '-'] for e in errors]
+        out.append([name, *texts[0], *texts[1]])
+    return out
+
+
+HEADER = ('sensors', 'filter: q [mrad]', 'qd [rad/s]', 'differentiator: q [mrad]', 'qd [rad/s]')
+
+
+def figures_of(found: Study) -> dict[str, float]:
+    """The numbers that the page states besides the table."""
+    t, worst = found.run.t, 1e3 * found.blackout
+    begin, end = BLACKOUT
+    at_2_s = round(2.0 / PERIOD)
+    with_ft, without = (
+        max(abs(found.masses[load][k][at_2_s] / load - 1.0) for load in LOADS) for k in (0, 1)
+    )
+    return {
+        'before': worst[(t >= SETTLED) & (t < begin)].max(),
+        'within': worst[(t >= begin) & (t < end)].max(),
+        'after': worst[t >= end + 0.1].max(),
+        'with F/T': 100.0 * with_ft,
+        'without': 100.0 * without,
+    }
+
+
+def page(found: Study, seconds: float) -> str:
+    """What goes into docs/estimation.md."""
+    table = [HEADER, ['---'] * len(HEADER), *rows(found)]
+    lines = '\n'.join(f'| {" | ".join(row)} |' for row in table)
+    number = figures_of(found)
+    clean, spoilt = (f'{1e3 * e.q:.2f} mrad and {e.qd:.3f} rad/s' for e in (found.clean, found.spoilt))
+    return f"""Made by `python -m benchmarks.estimation --write-docs` ({seconds:g} s a run).
+{METHOD}
+{lines}
+
+**A second without motion capture.** The largest error of a coordinate is {number['before']:.0f} mrad before,
+{number['within']:.0f} mrad within, and {number['after']:.0f} mrad from 100 ms after its end on.
+
+![Error before, during and after a second without motion capture](figures/estimation_blackout.png)
+
+**5 % of the poses half a metre off**, each plate by itself: {clean} without, {spoilt} with them.
+
+**Tip loads** of 100 to 500 g, in motion, from motion capture, pressures and the F/T sensor: after two seconds at most
+{number['with F/T']:.0f} % off. Without the F/T sensor a mass is not told from wrong springs: up to
+{number['without']:.0f} % off.
+
+![Estimated tip loads over time](figures/estimation_loads.png)"""
+
+
+def plot(found: Study) -> None:
+    import matplotlib.pyplot as plt
+
+    plt.style.use(FIGURES / 'style.mplstyle')
+    figure, axes = plt.subplots(figsize=(7.0, 2.6))
+    axes.axvspan(*BLACKOUT, color='0.92')
+    axes.plot(found.run.t, 1e3 * found.blackout)
+    axes.set(
+        xlabel='t [s]',
+        ylabel='largest error of q [mrad]',
+        title='No motion capture for a second',
+        xlim=(1.0, 6.0),
+        ylim=(0.0, None),
+    )
+    figure.savefig(FIGURES / 'estimation_blackout.png')
+    figure, axes = plt.subplots(figsize=(7.0, 2.8))
+    for load, (with_ft, without) in found.masses.items():
+        t = PERIOD * np.arange(len(with_ft))
+        (line,) = axes.plot(t, 1e3 * with_ft, label=f'{1e3 * load:.0f} g')
+        axes.plot(t, 1e3 * without, ':', color=line.get_color())
+        axes.axhspan(900.0 * load, 1100.0 * load, color=line.get_color(), alpha=0.15, linewidth=0.0)
+    axes.set(
+        xlabel='t [s]',
+        ylabel='mass at the tip [g]',
+        title='Loads, with (full) and without (dotted) F/T sensor; bands: 10 %',
+        ylim=(0.0, 750.0),
+    )
+    axes.set_ylim(0.0, 750.0)
+    axes.legend()
+    figure.savefig(FIGURES / 'estimation_loads.png')
+
+
+def write_docs(part: str) -> None:
+    """Put a part between the markers of the page."""
+    before, begin, rest = DOCS.read_text(encoding='utf-8').partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f'estimation: {DOCS.name} has no {BEGIN} ... {END}')
+    DOCS.write_text(f'{before}{begin}\n\n{part}\n\n{end}{after}', encoding='utf-8')
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog='python -m benchmarks.estimation', description=__doc__)
+    parser.add_argument(
+        '--seconds', type=float, default=10.0, help='of each run, at least 5; default %(default)g'
+    )
+    parser.add_argument('--seeds', type=int, default=3, help='runs, default %(default)d')
+    parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}, with figures')
+    options = parser.parse_args(arguments)
+    if not (options.seconds >= 5.0 and options.seeds >= 1):
+        parser.error(f'at least 5 s and one seed, got {options.seconds:g} s and {options.seeds}')
+    found = study(
+        options.seconds, options.seeds, lambda text: print(f'estimation: {text}', file=sys.stderr, flush=True)
+    )
+    part = page(found, options.seconds)
+    print(part)
+    if options.write_docs:
+        plot(found)
+        write_docs(part)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""What docs/estimation.md claims of the virtual rig, on shorter runs: a plant that is not the filter's model."""
+
+from __future__ import annotations
+
+import pytest
+
+import soft_dynamics as sd
+from benchmarks.estimation import BLACKOUT, blackout, error, of_sensors, tip_load, with_outliers
+from benchmarks.estimation_rig import PERIOD, Run, estimates, model, record
+from soft_estimation.model_filter import ModelFilter
+
+
+@pytest.fixture(scope='module')
+def arm() -> sd.Robot:
+    return model()
+
+
+@pytest.fixture(scope='module')
+def run() -> Run:
+    return record(4.5, 0)
+
+
+@pytest.mark.parametrize(
+    ('kinds', 'q', 'qd'),
+    [
+        ({'vive'}, 0.03, 0.15),
+        ({'fiber'}, 0.02, 0.15),
+        ({'ft'}, 0.05, 0.2),
+        ({'mocap', 'vive', 'ft'}, 0.005, 0.12),
+    ],
+)
+def test_any_sensors_give_the_state(arm: sd.Robot, run: Run, kinds: set[str], q: float, qd: float) -> None:
+    """Limits [rad], [rad/s] are about twice what was seen."""
+    of_filter, _ = of_sensors(arm, [run], kinds)
+    assert of_filter.q < q
+    assert of_filter.qd < qd
+
+
+def test_with_motion_capture_the_filter_beats_the_differentiator(arm: sd.Robot, run: Run) -> None:
+    of_filter, of_differentiator = of_sensors(arm, [run], {'mocap'})
+    assert of_differentiator is not None
+    assert of_filter.q < min(1.1 * of_differentiator.q, 0.004)
+    assert of_filter.qd < 0.85 * of_differentiator.qd
+
+
+def test_a_second_without_motion_capture(arm: sd.Robot, run: Run) -> None:
+    worst, (begin, end) = blackout(arm, run), BLACKOUT
+    usual = worst[(run.t >= 1.0) & (run.t < begin)].max()
+    assert worst[(run.t >= begin) & (run.t < end)].max() < 0.15
+    assert worst[run.t >= end + 0.1].max() < 2.0 * usual
+
+
+def test_outliers_are_not_visible(arm: sd.Robot, run: Run) -> None:
+    clean = error(run, estimates(run, ModelFilter(arm), {'mocap', 'pressure'}))
+    spoilt = error(run, with_outliers(arm, run, 0))
+    assert spoilt.q < 1.25 * clean.q
+    assert spoilt.qd < 1.25 * clean.qd
+
+
+@pytest.mark.parametrize('load', [0.1, 0.5])
+def test_a_tip_load_is_known_after_two_seconds(arm: sd.Robot, load: float) -> None:
+    mass = tip_load(arm, record(2.1, 1, load), with_ft=True)
+    assert mass[round(2.0 / PERIOD)] == pytest.approx(load, rel=0.1)
