@@ -193,6 +193,10 @@ class Actuation:
     pressure_max: float = quantity(0.0, unit='Pa', doc='gauge')
     slew: float = quantity(1e6, unit='Pa/s', above=0.0, doc='fastest change a command may ask for')
     valve_lag: float = quantity(0.0, unit='s', least=0.0, doc='time constant of the first-order valve')
+    fill_lag: float = quantity(
+        0.0, unit='s', least=0.0, doc='by which a chamber follows its pressure sensor upwards'
+    )
+    vent_lag: float = quantity(0.0, unit='s', least=0.0, doc='likewise downwards')
 
     def __post_init__(self) -> None:
         if self.chambers and not self.pressure_max > self.pressure_min:

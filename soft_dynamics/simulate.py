@@ -18,6 +18,7 @@ from .assembly import SPRING, assemble
 from .coordinates import SameCoordinates
 from .description import Disc
 from .integrate import Motions, Options, Source, integrate
+from .lag import follow
 from .steppers import Plant
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def simulate(
     q0, qd0: one state (nq,), or a batch (motions, nq), which the compiled methods run in parallel.
     inputs: None (nothing acts), an array (len(t_eval), m) joined by straight lines, or a function of t giving (m,);
     of a batch also (motions, len(t_eval), m) or a function giving (motions, m).
-    kind: 'pressure' (m chambers [Pa]) or 'force' (m = nq generalised forces).
+    kind: 'pressure' (m chambers [Pa]) or 'force' (m = nq generalised forces). Pressures are those at the sensors, which
+    the chambers follow with the robot's fill_lag and vent_lag, from equilibrium.
     valve: the inputs are commands, and each pressure follows its command through the robot's first-order valve lag.
     method: 'implicit' (SDIRK4, fixed step), 'rk4' (fixed step), or scipy's 'BDF', 'Radau', 'LSODA', 'DOP853'.
     options: those of `integrate.Options`.
@@ -72,8 +74,11 @@ def simulate(
     chosen = Options('rk4' if of_discs and method == 'implicit' else method, **options)
     plant, start = (_disc_model if of_discs else _joint_model)(robot, state['q0'], state['qd0'], kind)
     source = _input_source(inputs, t, len(start.x), plant.columns.shape[1])
+    drive = robot.description.actuation
     if valve:
-        source = _through_valve(source, t, robot.description.actuation.valve_lag)
+        source = _through_lag(source, t, drive.valve_lag, drive.valve_lag, from_rest=True)
+    if kind == 'pressure':
+        source = _through_lag(source, t, drive.fill_lag, drive.vent_lag, from_rest=False)
     q, qd = _public(robot, of_discs, state['q0'], integrate(plant, start, source, t, chosen))
     acted = source(t)
     acted = acted[0] if len(acted) == 1 else acted
@@ -176,15 +181,11 @@ def _straight_lines(t: Array, samples: Array) -> Source:
     return between
 
 
-def _through_valve(source: Source, t: Array, lag: float) -> Source:
-    """Pressures that follow the commands with dp/dt = (command - p)/lag from rest, exact for straight pieces."""
-    if lag <= 0.0:
+def _through_lag(source: Source, t: Array, fill: float, vent: float, from_rest: bool) -> Source:
+    """Pressures that follow the source with first-order lags [s], from rest or from equilibrium with it."""
+    if max(fill, vent) <= 0.0:
         return source
-    fine = np.unique(np.concatenate([t, np.arange(t[0], t[-1], lag / 10.0)]))
+    shortest = min(lag for lag in (fill, vent) if lag > 0.0)
+    fine = np.unique(np.concatenate([t, np.arange(t[0], t[-1], shortest / 10.0)]))
     command = source(fine)
-    p = np.zeros_like(command)
-    for k in range(1, fine.size):
-        h = fine[k] - fine[k - 1]
-        decay, slope = np.exp(-h / lag), (command[:, k] - command[:, k - 1]) / h
-        p[:, k] = command[:, k] - slope * lag + decay * (p[:, k - 1] - command[:, k - 1] + slope * lag)
-    return _straight_lines(fine, p)
+    return _straight_lines(fine, follow(fine, command, fill, vent, (not from_rest) * command[:, 0]))

@@ -23,7 +23,7 @@ from soft_dynamics.robot import Robot
 
 from . import swarm
 from .options import Checkpoint, Options, Report
-from .problem import Problem, follow
+from .problem import Problem, follow_evenly
 
 PARTICLES = 20
 PENALTY = 1e6
@@ -122,7 +122,7 @@ def _inner(problem: Problem, steps: list[_Step], mass: float, x: Array) -> tuple
     for step in steps:
         area = step.at_zero + (shift_x - problem.parameters[0].shown) * step.by_x
         area = area + (shift_y - problem.parameters[1].shown) * step.by_y
-        force = np.einsum('kij,kj->ki', area, follow(step.pressure, step.dt, lag))
+        force = np.einsum('kij,kj->ki', area, follow_evenly(step.pressure, step.dt, lag))
         Psi = step.Psi * np.array([mass, 1.0, 1.0, 1.0, 1.0, 1.0])
         left.append(Psi.reshape(-1, 6))
         right.append(force.ravel())

@@ -2,7 +2,7 @@
 
 A key is `<segment or chamber>.<field>`, with `*` for any part of a name `[i]` or `[i:j]` for some entries of a list:
 
-    joint1.stiffness    *.damping    actuator.stiffness[0:2]    *_p0.gain    valve_lag    tip_load
+    joint1.stiffness    *.damping    actuator.stiffness[0:2]    *_p0.gain    vent_lag    tip_load
 
 One key is one unknown: all the numbers it names change together, by one factor or by one shift.
 """
@@ -23,7 +23,8 @@ from soft_dynamics.description import Chamber, Description
 KEY = re.compile(r'(?:([\w*?]+)\.)?(\w+)(?:\[(\d+)(?::(\d+))?\])?')
 MATERIAL = ('stiffness', 'cubic_stiffness', 'damping', 'rest')
 SHIFTED = {'rest': 0.1, 'offset': 0.1, 'position': 2e-3}  # [rad or m] typical size of a shift
-ROBOT = {'valve_lag': 'actuation', 'tip_load': ''}
+ROBOT = {'valve_lag': 'actuation', 'fill_lag': 'actuation', 'vent_lag': 'actuation', 'tip_load': ''}
+LAGS = ('valve_lag', 'fill_lag', 'vent_lag')
 SPAN = 10.0  # how many times more or less than in the file a value may be, unless the key says
 SCALES = 3.0  # likewise for what may change its sign
 

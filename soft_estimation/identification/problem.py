@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,11 +17,13 @@ from scipy.signal import lfilter
 from soft_dynamics.arguments import Array
 from soft_dynamics.description import Description
 from soft_dynamics.errors import NotConverged
+from soft_dynamics.lag import follow
 from soft_dynamics.robot import Robot
 
 from ..recording import Recording
-from .parameters import Parameter, apply
+from .parameters import LAGS, Parameter, apply
 
+TINY = 1e-30
 LEAST_SPREAD = 0.05  # a coordinate counts as if it had moved at least this part of the one that moved most
 
 
@@ -49,8 +51,8 @@ class Problem:
     window [s]: how long the model runs freely before it starts anew from the measurement; longer than the recordings
     means from their start to their end. step [s]: of the simulation, at most.
 
-    Recorded pressures are those in the chambers, unless `valve_lag` is an unknown: then they are commands, or pressures
-    in the lines, which the chambers follow with that lag.                                            [Mehl, sec. V]
+    Recorded pressures are those of the sensors, which the chambers follow with fill_lag and vent_lag; if `valve_lag` is
+    an unknown, they are commands, or pressures in the lines, which those follow with that lag. [Mehl, sec. V]
     """
 
     description: Description
@@ -76,7 +78,9 @@ class Problem:
                     raise ValueError(f'{name}: {robot.name} has {width} columns, got {array.shape[1]}')
 
     def robot(self, x: Array) -> Robot:
-        return Robot(apply(self.description, self.parameters, x))
+        """The robot, driven by pressures in its chambers, as `pressures` gives them."""
+        found = apply(self.description, self.parameters, x)
+        return Robot(replace(found, actuation=replace(found.actuation, fill_lag=0.0, vent_lag=0.0)))
 
     @cached_property
     def start(self) -> Array:
@@ -117,19 +121,33 @@ class Problem:
         return pieces
 
     @cached_property
-    def lag(self) -> int | None:
-        """Place of the valve lag among the unknowns."""
-        places = [k for k, p in enumerate(self.parameters) if p.targets[0].owner == 'valve_lag']
-        return places[0] if places else None
+    def lags(self) -> dict[int, str]:
+        """Places of lags among the unknowns, and which they are."""
+        return {k: p.targets[0].owner for k, p in enumerate(self.parameters) if p.targets[0].owner in LAGS}
 
-    def pressures(self, x: Array) -> tuple[list[Array], list[Array]]:
-        """(pressures in the chambers, their slopes with respect to the lag's x) of every recording."""
-        if self.lag is None:
-            return [recording.pressure for recording in self.recordings], []
-        # A step along the imaginary axis: the slope without cancellation.
-        time = self.parameters[self.lag].value(x[self.lag]) * np.exp(1e-30j)
-        followed = [follow(recording.pressure, recording.dt, time) for recording in self.recordings]
-        return [p.real.copy() for p in followed], [p.imag / 1e-30 for p in followed]
+    def pressures(self, x: Array) -> list[Array]:
+        """Pressures in the chambers, of every recording."""
+        return [np.ascontiguousarray(p.real) for p in self._followed(x, None)]
+
+    def pressure_slopes(self, x: Array) -> dict[int, list[Array]]:
+        """d pressures / dx of every lag among the unknowns, by a step along the imaginary axis."""
+        return {k: [p.imag / TINY for p in self._followed(x, k)] for k in self.lags}
+
+    def _followed(self, x: Array, nudged: int | None) -> list[Any]:
+        drive = apply(self.description, self.parameters, x).actuation
+        time: dict[str, Any] = {'fill_lag': drive.fill_lag, 'vent_lag': drive.vent_lag, 'valve_lag': 0.0}
+        for k, name in self.lags.items():
+            slope = self.parameters[k].slope(x[k]) * 1j * TINY if k == nudged else 0.0
+            time[name] = getattr(drive, name) + slope
+        found = []
+        for recording in self.recordings:
+            p: Any = recording.pressure
+            if time['valve_lag']:
+                p = follow_evenly(p, recording.dt, time['valve_lag'])
+            if p.size and (time['fill_lag'] or time['vent_lag']):
+                p = follow(recording.t, p, time['fill_lag'], time['vent_lag'], p[0])
+            found.append(p)
+        return found
 
     def run(self, robot: Robot, window: Window, pressure: Array, start: Any = None) -> Run:
         """The model from `start` (q, qd), or from the measured one, through a window of its recording."""
@@ -152,7 +170,7 @@ class Problem:
         Raises NotConverged if the model cannot run.
         """
         robot = self.robot(x)
-        pressures = self.pressures(x)[0]
+        pressures = self.pressures(x)
         for window in self.windows:
             run = self.run(robot, window, pressures[window.recording])
             yield run.q[:: run.every] - self.recordings[window.recording].q[window.rows]
@@ -176,7 +194,7 @@ class Problem:
         return digest.hexdigest()[:16]
 
 
-def follow(command: Array, dt: float, lag: complex) -> Any:
+def follow_evenly(command: Array, dt: float, lag: complex) -> Any:
     """Pressures that follow commands (n, m), dp/dt = (command - p)/lag, from equilibrium; exact for straight pieces."""
     decay = np.exp(-dt / lag)
     part = lag / dt * (1.0 - decay)

@@ -35,13 +35,13 @@ class Slopes(NamedTuple):
 
 
 class States(NamedTuple):
-    """The states of a run, with the pressures, their slopes with respect to the lag, and the rest of the dynamics."""
+    """The states of a run, with the pressures in the chambers and what they do."""
 
     q: Array
     qd: Array
     qdd: Array
     u: Array
-    u_lag: Array
+    lagged: dict[int, Array]  # slopes of the pressures with respect to lags, by the places of these
     actuation: Array
 
 
@@ -82,14 +82,13 @@ def _propagators(h: Array, A: Array, F: Array) -> tuple[Array, Array]:
 
 
 def _states(problem: Problem, x: Array, robot: Robot, window: Window, run: Run) -> States:
-    u_lag = np.zeros_like(run.u)
-    if problem.lag is not None:
-        times = problem.recordings[window.recording].t[window.rows]
-        slope = problem.pressures(x)[1][window.recording][window.rows]
-        u_lag = np.stack([np.interp(run.t, times, column) for column in slope.T], 1)
+    times, lagged = problem.recordings[window.recording].t[window.rows], {}
+    for place, slope in problem.pressure_slopes(x).items():
+        part = slope[window.recording][window.rows]
+        lagged[place] = np.stack([np.interp(run.t, times, column) for column in part.T], 1)
     actuation = robot.actuation(run.q)
     qdd = robot.forward_dynamics(run.q, run.qd, np.einsum('kij,kj->ki', actuation, run.u))
-    return States(run.q, run.qd, qdd, run.u, u_lag, actuation)
+    return States(run.q, run.qd, qdd, run.u, lagged, actuation)
 
 
 def _turning(robot: Robot, states: States) -> Array:
@@ -106,8 +105,8 @@ def force_slopes(problem: Problem, x: Array, states: States) -> Array:
     """d(tau - inverse_dynamics)/dx (count, nq, p) at fixed motion."""
     columns = []
     for k, parameter in enumerate(problem.parameters):
-        if k == problem.lag:
-            columns.append(np.einsum('kij,kj->ki', states.actuation, states.u_lag))
+        if k in states.lagged:
+            columns.append(np.einsum('kij,kj->ki', states.actuation, states.lagged[k]))
             continue
         step = DELTA * np.eye(len(problem.parameters))[k]
         width = 2 * (math.sinh(DELTA) if parameter.kind == 'factor' else DELTA)

@@ -90,7 +90,7 @@ class Shooting:
         robot = problem.robot(x)
         if self._z is not None and np.array_equal(z, self._z):
             return robot
-        pressures, runs = problem.pressures(x)[0], []
+        pressures, runs = problem.pressures(x), []
         offsets = z[self.p :].reshape(len(problem.windows), 2, -1) * self._units.reshape(2, -1)
         for window, (dq, dqd) in zip(problem.windows, offsets, strict=True):
             recording, first = problem.recordings[window.recording], window.rows.start

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,29 +34,34 @@ class Uncertainty:
 
 
 def assess(problem: Problem, x: Array, known: Sequence[int] = ()) -> Uncertainty:
-    """The covariance s^2 tau (J^T J)^-1 of x, with the starts of the windows unknown too; `known` places do not vary.
+    """Standard deviations of x, with the starts of the windows unknown too; `known` places do not vary.
 
-    s is the residuals' standard deviation and tau how many samples in a row err alike (their integrated
-    autocorrelation): a model error lasts, and does not average out like noise.
+    Covariance H^-1 S H^-1 with H = J^T J and S that of J^T r summed over lags: a model's error lasts, and does not
+    average out like noise.                                                        [Newey and West, Econometrica 1987]
     """
     shooting = Shooting(problem)
     z = _settle(shooting, x)
-    residuals = shooting.residuals(z)
-    projected, sizes = [], [0]
-    for by_x, by_start in shooting.blocks(z):
+    residuals, blocks = shooting.residuals(z), shooting.blocks(z)
+    projected = []
+    for by_x, by_start in blocks:
         basis = _range(by_start)
         projected.append(by_x - basis @ (basis.T @ by_x))
-        sizes.append(sizes[-1] + len(by_x))
     J = np.concatenate(projected)
-    runs = [residuals[a:b].reshape(-1, problem.moving.size) for a, b in pairwise(sizes)]
-    deviation = np.sqrt(np.mean(residuals**2) * _row_length(runs))
     size = np.linalg.norm(J, axis=0)
     seen = np.flatnonzero(size > NOTHING * max(float(size.max()), np.finfo(float).tiny))
     seen = seen[~np.isin(seen, known)]
-    _, s, Vt = np.linalg.svd(J[:, seen] / size[seen], full_matrices=False)
+    unit = J[:, seen] / size[seen]
+    _, s, Vt = np.linalg.svd(unit, full_matrices=False)
+    inverse = (Vt.T / np.maximum(s, NOTHING) ** 2) @ Vt
+    ends = np.cumsum([len(block) for block in projected])[:-1]
+    pulls = [
+        (part * r[:, None]).reshape(-1, problem.moving.size, seen.size).sum(1)
+        for part, r in zip(np.split(unit, ends), np.split(residuals, ends), strict=True)
+    ]
+    covariance = inverse @ _summed(pulls) @ inverse
     std = np.full(x.size, np.inf)
     std[list(known)] = np.nan
-    std[seen] = deviation * np.sqrt(np.sum((Vt / np.maximum(s, NOTHING)[:, None]) ** 2, axis=0)) / size[seen]
+    std[seen] = np.sqrt(np.diag(covariance)) / size[seen]
     std *= np.abs([p.slope(now) for p, now in zip(problem.parameters, x, strict=True)])
     together = [seen[np.abs(row) > PART] for row, value in zip(Vt, s, strict=True) if value < ALIKE]
     return Uncertainty(std, _warnings(problem.parameters, x, std, together))
@@ -82,20 +86,16 @@ def _range(A: Array) -> Array:
     return U[:, s > 1e-10 * s[0]] if s.size and s[0] > 0.0 else U[:, :0]
 
 
-def _row_length(runs: Sequence[Array]) -> float:
-    """Integrated autocorrelation of residuals in samples, at least 1: the sum to the first sign change."""
-    longest = 1.0
-    for k in range(runs[0].shape[1]):
-        column = np.concatenate([run[:, k] for run in runs])
-        column = column - column.mean()
-        power = np.abs(np.fft.rfft(column, 2 * column.size)) ** 2
-        lags = np.fft.irfft(power)[: column.size]
-        if not lags[0] > 0.0:
-            continue
-        ratio = lags / lags[0]
-        end = int(np.argmax(ratio < 0.0)) or ratio.size
-        longest = max(longest, 1.0 + 2.0 * float(ratio[1:end].sum()))
-    return longest
+def _summed(pulls: Sequence[Array]) -> Array:
+    """Covariance of the sum of pulls (n, p) of all windows, with Bartlett's weights over lags up to n^(1/2)."""
+    total = np.zeros((pulls[0].shape[1],) * 2)
+    for pull in pulls:
+        total += pull.T @ pull
+        longest = int(np.sqrt(len(pull)))
+        for lag in range(1, longest + 1):
+            across = pull[lag:].T @ pull[:-lag]
+            total += (1.0 - lag / (longest + 1)) * (across + across.T)
+    return total
 
 
 def _warnings(

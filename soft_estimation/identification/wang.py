@@ -56,8 +56,9 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
                 f'method wang: forces are not linear in {parameter.key}; it finds {", ".join(LINEAR)}'
             )
     quiet = NO_PRESSURE * problem.description.actuation.pressure_max
-    swings = [r for r in problem.recordings if not r.pressure.size or np.abs(r.pressure).max() <= quiet]
-    others = [r for r in problem.recordings if r not in swings]
+    free = [not r.pressure.size or np.abs(r.pressure).max() <= quiet for r in problem.recordings]
+    swings = [r for r, is_free in zip(problem.recordings, free, strict=True) if is_free]
+    others = [r for r, is_free in zip(problem.recordings, free, strict=True) if not is_free]
     passive = [k for k, p in enumerate(problem.parameters) if p.targets[0].owner == 'segments']
     active = [k for k in range(len(problem.parameters)) if k not in passive]
     if passive and not swings:
@@ -115,7 +116,7 @@ def _as_measured(problem: Problem, recording: Recording) -> States:
 
 
 def _states(problem: Problem, q: Array, qd: Array, qdd: Array, u: Array) -> States:
-    return States(q, qd, qdd, u, np.zeros_like(u), Robot(problem.description).actuation(q))
+    return States(q, qd, qdd, u, {}, Robot(problem.description).actuation(q))
 
 
 def _common_pattern(names: list[str], every: list[str]) -> str:
