@@ -130,7 +130,7 @@ def _text_forces(rows: Sequence[ForceError]) -> list[str]:
     width = max(len('forces (MSE)'), *(len(row.name) for row in rows))
     head = f'{"forces (MSE)":<{width}}  {"all":>9} {"best":>9} {"worst":>9} {"of max":>9}'
     return [head, '-' * len(head)] + [
-        f'{row.name:<{width}}  {row.mse:9.3g} {row.best:9.3g} {row.worst:9.3g} {100.0 * row.relative:7.1f} %'
+        f'{row.name:<{width}}  {row.mse:9.3g} {row.best:9.3g} {row.worst:9.3g} {_share(row.relative):>9}'
         f'  ({row.unit})^2'
         for row in rows
     ]
@@ -183,12 +183,16 @@ def _html_table(title: str, rows: Sequence[Statistics]) -> str:
 def _html_forces(rows: Sequence[ForceError]) -> str:
     body = ''.join(
         f'<tr><td>{html.escape(row.name)} [({row.unit})²]</td><td>{row.mse:.3g}</td><td>{row.best:.3g}</td>'
-        f'<td>{row.worst:.3g}</td><td>{100.0 * row.relative:.1f} %</td></tr>'
+        f'<td>{row.worst:.3g}</td><td>{_share(row.relative)}</td></tr>'
         for row in rows
     )
     names = ('mean squared error', 'all', 'best tenth', 'worst tenth', 'RMSE of largest')
     head = ''.join(f'<th>{name}</th>' for name in names)
     return f'<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _share(part: float) -> str:
+    return f'{100.0 * part:.1f} %' if part < float('inf') else 'none acts'
 
 
 def _stopped(prediction: Prediction) -> str:

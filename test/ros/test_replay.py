@@ -1,0 +1,161 @@
+"""Record, play, estimate: a played bag gives the states that the live rig gave, to rounding."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from geometry_msgs.msg import PoseStamped
+from lifecycle_msgs.msg import State
+from lifecycle_msgs.srv import GetState
+from soft_robot_suite.msg import ChamberPressures, SoftState
+
+from soft_dynamics import quaternion
+from soft_dynamics.bags import open_bag
+from soft_dynamics.robot import load
+from soft_dynamics.ros.conversions import float64s, pose_from_arrays, time_from_ns, time_to_ns
+from soft_dynamics.ros.qos import SENSOR, STATE
+from soft_estimation.configuration import frame_index
+from soft_estimation.recording import read_recording
+
+ESTIMATOR = 'soft_estimation.nodes.state_estimator'
+RECORDER, PLAYER = 'soft_dynamics.nodes.bag_recorder', 'soft_dynamics.nodes.bag_player'
+START = 120.0  # [s] more than the compiler takes when nothing is cached
+STEP_NS, POSES, PRESSURE_EVERY = 20_000_000, 60, 20
+QUIET = 0.1  # [s] between a pressure and the poses around it: nobody can mistake their order
+FINGER = {
+    'format': 1,
+    'name': 'finger',
+    'gravity': [0.0, 0.0, -9.81],
+    'segments': [
+        {
+            'name': name,
+            'type': 'arc',
+            'length': 0.2,
+            'mass': 0.4,
+            'radius': 0.03,
+            'material': {'stiffness': [6.0, 6.0], 'damping': [0.15, 0.15]},
+        }
+        for name in ('lower', 'upper')
+    ],
+    'actuation': {
+        'pressure_max': 1e5,
+        'chambers': [{'name': 'a', 'segment': 'lower', 'gain': [5e-5, 0.0]}],
+    },
+    'sensors': [
+        {'name': 'middle', 'kind': 'mocap', 'frame': 'lower'},
+        {'name': 'end', 'kind': 'mocap', 'frame': 'upper'},
+    ],
+}
+
+
+TOPICS = ['mocap/middle/pose', 'mocap/end/pose', 'pressure/measured']
+
+
+class Rig:
+    """A swinging finger; every step waits for the state of the one before it."""
+
+    def __init__(self, client: Any, path: Path) -> None:
+        self.client, self.robot = client, load(path)
+        self.pressure = [4e4 * (k // PRESSURE_EVERY % 2) for k in range(POSES)]
+        t = np.arange(POSES) * STEP_NS * 1e-9
+        q0, qd0 = np.array([0.3, -0.2, 0.1, 0.4]), np.zeros(4)
+        self.motion = self.robot.simulate(q0, qd0, np.array(self.pressure)[:, None], t)
+        self.states = client.collect(SoftState, 'state', STATE)
+        self.bodies = {
+            sensor: client.create_publisher(PoseStamped, f'mocap/{sensor.name}/pose', SENSOR)
+            for sensor in self.robot.description.sensors
+        }
+        self.pressures = client.create_publisher(ChamberPressures, 'pressure/measured', SENSOR)
+
+    def run(self) -> None:
+        start_ns = time.time_ns()
+        for k in range(POSES):
+            stamp = time_from_ns(start_ns + k * STEP_NS)
+            if k % PRESSURE_EVERY == 0:
+                self.client.spin_for(QUIET)
+                message = ChamberPressures(names=['a'], pressure=float64s([self.pressure[k]]))
+                message.header.stamp = stamp
+                self.pressures.publish(message)
+                self.client.spin_for(QUIET)
+            X = self.robot.forward_kinematics(self.motion.q[k])
+            for sensor, publisher in self.bodies.items():
+                X_WS = X[frame_index(self.robot, sensor)]
+                pose = PoseStamped(pose=pose_from_arrays(quaternion.from_rotation(X_WS[:3, :3]), X_WS[:3, 3]))
+                pose.header.stamp = stamp
+                publisher.publish(pose)
+            self.client.spin_until(lambda k=k: len(self.states) > k, f'state {k}', START)
+            self.client.spin_for(0.02)
+        for publisher in (*self.bodies.values(), self.pressures):
+            self.client.destroy_publisher(publisher)
+
+
+def by_stamp(states: list[SoftState]) -> dict[int, SoftState]:
+    return {time_to_ns(state.header.stamp): state for state in states}
+
+
+def wait_until_active(client: Any) -> None:
+    """A node hears its sensors a moment before it publishes."""
+
+    def active() -> bool:
+        response = client.call(GetState, 'state_estimator/get_state', GetState.Request(), START)
+        return bool(response.current_state.id == State.PRIMARY_STATE_ACTIVE)
+
+    client.spin_until(active, 'the estimator', START)
+
+
+@pytest.mark.parametrize('method', ['model', 'differentiator'])
+def test_a_played_bag_gives_the_states_of_the_live_rig(
+    ros_process: Any, ros_client_node: Any, tmp_path: Path, method: str
+) -> None:
+    client, finger, path = ros_client_node, tmp_path / 'finger.yaml', tmp_path / 'run'
+    finger.write_text(yaml.safe_dump(FINGER))
+    params = {'robot': str(finger), 'method': method, 'at_samples': True}
+    estimator = ros_process(ESTIMATOR, params)
+    recorder = ros_process(RECORDER, {'output': str(path), 'topics': [*TOPICS, 'state']})
+    rig = Rig(client, finger)
+    wait_until_active(client)
+    listeners = {
+        topic: 1 + (method == 'model' or 'mocap' in topic) for topic in TOPICS
+    }  # the recorder is one
+    client.spin_until(
+        lambda: (
+            all(client.count_subscribers(topic) >= count for topic, count in listeners.items())
+            and client.count_subscribers('state') >= 2
+        ),
+        'listeners',
+        START,
+    )
+    rig.run()
+    live = by_stamp(rig.states)
+    client.spin_for(1.0)  # for the recorder, which is not asked
+    assert recorder.stop() == 0
+    assert estimator.stop() == 0
+    with open_bag(path) as bag:
+        assert bag.counts == {
+            '/mocap/middle/pose': 60,
+            '/mocap/end/pose': 60,
+            '/pressure/measured': 3,
+            '/state': 60,
+        }
+
+    rig.states.clear()
+    client.spin_until(lambda: not client.count_publishers('state'), 'the end of the first estimator')
+    ros_process(ESTIMATOR, {**params, 'use_sim_time': True})
+    wait_until_active(client)
+    played_topics = [f'/{topic}' for topic in TOPICS]
+    ros_process(PLAYER, {'bag': str(path), 'topics': played_topics, 'clock': 100.0, 'delay': 4.0})
+    client.spin_until(lambda: len(by_stamp(rig.states)) >= len(live), 'all states', START)
+    played = by_stamp(rig.states)
+    assert len(live) == POSES
+    assert played.keys() == live.keys()
+    for stamp, state in live.items():
+        for name in ('q', 'qd', 'qdd', 'covariance_diagonal'):
+            ours, theirs = np.array(getattr(state, name)), np.array(getattr(played[stamp], name))
+            np.testing.assert_allclose(theirs, ours, rtol=1e-6, atol=1e-9)
+    recording = read_recording(path, rig.robot, rate=50.0)
+    assert recording.source == 'state (/state)'
