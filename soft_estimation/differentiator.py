@@ -90,6 +90,16 @@ class Differentiator:
         x, P = self._predicted(t)
         return Motion(t, x[:, 0], x[:, 1], x[:, 2], np.concatenate([P[:, 0, 0], P[:, 1, 1]]))
 
+    def follow(self, t: Any, q: Any, times: Any) -> tuple[Array, Array]:
+        """(q, qd) at rising times, from samples (n, nq) at t (n,), each from what was known by then."""
+        found, k = [], 0
+        for now in times:
+            while k < len(t) and t[k] <= now:
+                self.feed(t[k], q[k])
+                k += 1
+            found.append(self.estimate(now))
+        return np.array([motion.q for motion in found]), np.array([motion.qd for motion in found])
+
     def _predicted(self, t: float) -> tuple[Array, Array]:
         dt = t - self._t
         if not 0.0 < dt < math.inf:

@@ -98,7 +98,7 @@ def discretise(A, f, Q, dt):
 
 @njit(cache=True, error_model='numpy')
 def advance(A_model, B, rates, x, P, noise, memory, dt):
-    """(Phi, x, P) after dt of the state (q, qd, w) with forces w, dw/dt = -w/memory + noise, or of (q, qd) if x has no w.
+    """(Phi, x, P) after dt of the state (q, qd, w), forces dw/dt = -w/memory + noise, or of (q, qd) if x has no w.
 
     Shapes: A_model (2n, 2n), B (2n, n), rates (2n,), noise (3, n): densities of white force, of the drift of w and of
     acceleration.

@@ -27,6 +27,16 @@ def pose(quat_WB: Any, p_WB: Any) -> Array:
     return X_WB
 
 
+def poses_from_normals(p_WB: Any, z_WB: Any, y_W: Any = (0.0, 1.0, 0.0)) -> Array:
+    """X_WB (n, 4, 4) of places and unit z axes (n, 3), y as near as can be to y_W: for plates of unknown turn."""
+    p, z, y = as_array('p_WB', p_WB), as_array('z_WB', z_WB), as_array('y_W', y_W)
+    y = y - z * (z @ y)[:, None]
+    y /= np.linalg.norm(y, axis=1)[:, None]
+    X_WB = np.tile(np.eye(4), (len(p), 1, 1))
+    X_WB[:, :3, 0], X_WB[:, :3, 1], X_WB[:, :3, 2], X_WB[:, :3, 3] = np.cross(y, z), y, z, p
+    return X_WB
+
+
 def pose_from_rpy(position: Any, rpy: Any) -> Array:
     """X_WB of a position and fixed-axis roll, pitch, yaw, as robot files give them."""
     X_WB = np.eye(4)

@@ -11,19 +11,21 @@ import numpy as np
 import pytest
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import InertiaStamped, PoseStamped, WrenchStamped
 from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
-from soft_robot_suite.msg import ChamberPressures, SoftState
+from soft_robot_suite.msg import ChamberPressures, ShapeSamples, SoftState
 
 from soft_dynamics import quaternion
-from soft_dynamics.robot import Robot, load
+from soft_dynamics.robot import Robot
+from soft_dynamics.robot import load as load_robot
 from soft_dynamics.ros.conversions import (
     float64s,
     pose_from_arrays,
     time_from_ns,
     time_from_seconds,
     time_to_seconds,
+    wrench_from_array,
 )
 from soft_dynamics.ros.qos import SENSOR, STATE
 from soft_estimation.configuration import frame_index
@@ -52,7 +54,9 @@ FINGER = {
     'mount': {'position': [0.0, 0.0, 0.4], 'rpy': [0.0, 0.5, 0.0]},
     'sensors': [
         {'name': 'marker', 'kind': 'mocap', 'frame': 'tip', 'position': [0.02, 0.0, 0.0]},
-        {'name': 'ft', 'kind': 'ft', 'frame': 'base'},
+        {'name': 'tracker', 'kind': 'vive', 'frame': 'tip', 'rpy': [0.0, 0.0, 1.0]},
+        {'name': 'ft', 'kind': 'ft', 'frame': 'base', 'position': [0.0, 0.0, -0.03]},
+        {'name': 'fiber', 'kind': 'fiber', 'frame': 'base'},
     ],
 }
 
@@ -65,37 +69,65 @@ def finger(tmp_path: Path) -> Path:
 
 
 class Rig:
-    """Publishes the marker of a finger that holds still at q under the pressure that keeps it there."""
+    """Publishes what the sensors of a finger say that holds still at q under the pressure that keeps it there."""
 
-    def __init__(self, client: Any, path: Path) -> None:
-        self.client, self.robot = client, load(path)
-        self.q = self._equilibrium(self.robot, 4e4)
+    def __init__(self, client: Any, path: Path, load: float = 0.0) -> None:
+        self.client, self.robot = client, load_robot(path).with_tip_load(load)
         self.pressure = 4e4
+        self.q = self._equilibrium(self.robot, self.pressure)
         self.states = client.collect(SoftState, 'state', STATE)
+        self.loads = client.collect(InertiaStamped, 'tip_load', STATE)
         self.diagnostics = client.collect(DiagnosticArray, '/diagnostics')
-        self.poses: Publisher = client.create_publisher(PoseStamped, 'mocap/marker/pose', SENSOR)
+        self.kinds = {'mocap'}
+        topics = {
+            'mocap': (PoseStamped, 'mocap/marker/pose'),
+            'vive': (PoseStamped, 'vive/tracker/pose'),
+            'ft': (WrenchStamped, 'ft/wrench'),
+            'fiber': (ShapeSamples, 'fiber/shape'),
+        }
+        self.publishers = {kind: client.create_publisher(*topic, SENSOR) for kind, topic in topics.items()}
+        self.poses: Publisher = self.publishers['mocap']
         self.pressures: Publisher = client.create_publisher(ChamberPressures, 'pressure/measured', SENSOR)
 
     @staticmethod
     def _equilibrium(robot: Robot, p: float) -> np.ndarray:
         q, zero = np.zeros(2), np.zeros(2)
-        for _ in range(200):
+        for _ in range(300):
             q += 0.1 * (robot.actuation(q)[:, 0] * p - robot.inverse_dynamics(q, zero, zero))
         return q
 
     def publish(self, stamp: Any, offset: float = 0.0) -> None:
-        sensor = self.robot.description.sensors[0]
-        mount = pose_from_rpy(FINGER['mount']['position'], FINGER['mount']['rpy'])
-        X_MF = self.robot.forward_kinematics(self.q)[frame_index(self.robot, sensor)]
-        X_WS = mount @ X_MF @ pose_from_rpy(sensor.position, sensor.rpy)
-        message = PoseStamped(
-            pose=pose_from_arrays(quaternion.from_rotation(X_WS[:3, :3]), X_WS[:3, 3] + offset)
-        )
-        message.header.stamp = stamp
-        self.poses.publish(message)
+        for kind in self.kinds:
+            message = getattr(self, f'_{kind}')(offset)
+            message.header.stamp = stamp
+            self.publishers[kind].publish(message)
         pressures = ChamberPressures(names=['a'], pressure=float64s([self.pressure]))
         pressures.header.stamp = stamp
         self.pressures.publish(pressures)
+
+    def _pose(self, name: str, offset: float) -> PoseStamped:
+        sensor = next(s for s in self.robot.description.sensors if s.name == name)
+        mount = pose_from_rpy(FINGER['mount']['position'], FINGER['mount']['rpy'])
+        X_MF = self.robot.forward_kinematics(self.q)[frame_index(self.robot, sensor)]
+        X_WS = mount @ X_MF @ pose_from_rpy(sensor.position, sensor.rpy)
+        quat_WS = quaternion.from_rotation(X_WS[:3, :3])
+        return PoseStamped(pose=pose_from_arrays(quat_WS, X_WS[:3, 3] + offset))
+
+    def _mocap(self, offset: float) -> PoseStamped:
+        return self._pose('marker', offset)
+
+    def _vive(self, offset: float) -> PoseStamped:
+        return self._pose('tracker', offset)
+
+    def _ft(self, _offset: float) -> WrenchStamped:
+        w = self.robot.base_wrench(self.q, np.zeros(2), np.zeros(2))
+        w[:3] += np.cross([0.0, 0.0, 0.03], w[3:])
+        return WrenchStamped(wrench=wrench_from_array(w))
+
+    def _fiber(self, _offset: float) -> ShapeSamples:
+        s = np.linspace(0.0, self.robot.length, 60)
+        points = self.robot.centerline(self.q, s)
+        return ShapeSamples(arc_length=float64s(s), points=float64s(points.ravel()))
 
     def run(self, until: Callable[[], Any], what: str, offset: float = 0.0, timeout: float = START) -> None:
         """Publish about a hundred times a second until the condition holds."""
@@ -157,6 +189,47 @@ def test_outliers_are_gated_and_a_silent_rig_has_no_state(ros_process: Any, rig:
     rig.client.spin_for(0.5)
     assert len(rig.states) == count
     rig.client.spin_until(lambda: 'no sample' in rig.values().get('message', ''), 'the verdict of silence')
+
+
+@pytest.mark.parametrize(('kind', 'limit'), [('vive', 0.02), ('fiber', 0.02), ('ft', 0.15)])
+def test_any_sensor_is_enough(ros_process: Any, rig: Rig, finger: Path, kind: str, limit: float) -> None:
+    name = {'vive': 'tracker', 'fiber': 'fiber', 'ft': 'ft'}[kind]
+    ros_process(NODE, {'robot': str(finger), 'sensors': [name], 'rate': 50.0})
+    rig.kinds = {kind}
+
+    def close() -> bool:
+        return bool(rig.states) and np.abs(np.array(rig.states[-1].q) - rig.q).max() < limit
+
+    rig.run(close, f'a state from {kind}')
+    assert {source for s in rig.states for source in s.sources} <= {kind, 'pressure'}
+
+
+def test_a_load_at_the_tip_is_weighed(ros_process: Any, ros_client_node: Any, finger: Path) -> None:
+    rig = Rig(ros_client_node, finger, load=0.3)
+    rig.kinds = {'mocap', 'ft'}
+    ros_process(NODE, {'robot': str(finger), 'sensors': ['marker', 'ft'], 'rate': 100.0})
+    rig.run(lambda: rig.loads and abs(rig.loads[-1].inertia.m - 0.3) < 0.03, 'a load of 300 g')
+    assert rig.loads[-1].header.frame_id == 'joint'
+    rig.run(
+        lambda: rig.values().get('tip load [kg]', '').startswith(('0.2', '0.3')), 'the load in diagnostics'
+    )
+
+
+def test_poses_are_answered_at_once_and_silence_by_the_timer(
+    ros_process: Any, rig: Rig, finger: Path
+) -> None:
+    """At two states a second from the timer, a pose every 0.3 s brings a state each."""
+    ros_process(NODE, {'robot': str(finger), 'sensors': ['marker'], 'rate': 2.0})
+    rig.run(lambda: rig.states, 'a state')
+    for _ in range(4):
+        rig.client.spin_for(0.3)
+        count = len(rig.states)
+        rig.publish(time_from_ns(time.time_ns()))
+        rig.client.spin_until(lambda count=count: len(rig.states) > count, 'a state for the pose')
+        assert 'mocap' in rig.states[-1].sources
+    count = len(rig.states)
+    rig.client.spin_until(lambda: len(rig.states) > count, 'a state from the timer')
+    assert 'mocap' not in rig.states[-1].sources
 
 
 def test_simulated_time_is_obeyed(ros_process: Any, rig: Rig, finger: Path) -> None:
