@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.errors import NotConverged
+from soft_dynamics.lag import follow
 from soft_dynamics.robot import Robot
 
 from .configuration import MOVING_BASE
@@ -23,6 +24,7 @@ from .recording import Recording
 
 LENGTHS = ('x', 'y', 'z', 'h', 'dx', 'dy', 'dl', 'd1', 'd2')  # endings of coordinates that are no angles
 WINDOWS = 3000  # starts of predictions ahead, at most, evenly spread
+BATCH = 250  # predictions at a time
 PARTS = 10  # of the recording, of which the best and the worst are reported
 WRENCH = ('m_x', 'm_y', 'm_z', 'f_x', 'f_y', 'f_z')
 Progress = Callable[[float], None]
@@ -97,6 +99,7 @@ def validate(
             f'horizon: expected from {recording.dt:g} s, one sample, to less than {recording.duration:g} s, '
             f'the recording; got {horizon:g} s'
         )
+    robot, recording = _at_chambers(robot, recording)
     _warm_up(robot, recording)
     start = time.perf_counter()
     free = free_run(robot, recording, lambda part: report(0.5 * part))
@@ -128,18 +131,22 @@ def predict_ahead(robot: Robot, recording: Recording, horizon: float, progress: 
     seen = _seen(recording)
     starts = np.arange(0, recording.t.size - steps, max(1, -(-(recording.t.size - steps) // WINDOWS)))
     starts = starts[seen[starts] & seen[starts + steps]]
+    window = np.arange(steps + 1)
     ends, predicted, stopped = [], [], ''
-    for k, first in enumerate(starts.tolist()):
+    for first in range(0, starts.size, BATCH):
+        rows = starts[first : first + BATCH, None] + window
         try:
-            part = _simulate(robot, recording, slice(first, first + steps + 1), lambda _: None)
+            predicted += list(_simulate_many(robot, recording, rows))
+            ends += rows[:, -1].tolist()
         except NotConverged as error:
             stopped = stopped or str(error)
-            continue
-        ends.append(first + steps)
-        predicted.append(part[-1])
-        progress(k / starts.size)
-    rows = np.array(ends, np.int64)
-    return _prediction(robot, recording, rows, np.reshape(predicted, (-1, robot.nq)), stopped)
+            alone = [(row[-1], q) for row in rows if (q := _simulate_one(robot, recording, row)) is not None]
+            ends += [end for end, _ in alone]
+            predicted += [q for _, q in alone]
+        progress(first / starts.size)
+    return _prediction(
+        robot, recording, np.array(ends, np.int64), np.reshape(predicted, (-1, robot.nq)), stopped
+    )
 
 
 def force_errors(robot: Robot, recording: Recording) -> tuple[tuple[ForceError, ...], Array | None]:
@@ -219,7 +226,7 @@ def _simulate(robot: Robot, recording: Recording, rows: slice, progress: Progres
     """Coordinates (rows, nq) from the first of these rows on."""
     q, qd, p, t = (x[rows] for x in (recording.q, recording.qd, recording.pressure, recording.t))
     given = slice(0, _given(robot))
-    if not np.any(qd[:, given]) and not np.any(q[:, given] - q[:1, given]):
+    if not _base_moves(robot, recording):
         return robot.simulate(q[0], qd[0], p, t, progress=progress).q
     out, rate = np.array(q), qd[0].copy()
     for k in range(1, t.size):
@@ -231,6 +238,29 @@ def _simulate(robot: Robot, recording: Recording, rows: slice, progress: Progres
     return out
 
 
+def _simulate_many(robot: Robot, recording: Recording, rows: Any) -> Array:
+    """Coordinates (windows, nq) at the ends of windows of equal length; rows (windows, length)."""
+    if _base_moves(robot, recording):
+        parts = [slice(row[0], row[-1] + 1) for row in rows]
+        return np.array([_simulate(robot, recording, part, lambda _: None)[-1] for part in parts])
+    first, t = rows[:, 0], recording.t[: rows.shape[1]]
+    return robot.simulate(recording.q[first], recording.qd[first], recording.pressure[rows], t).q[:, -1]
+
+
+def _simulate_one(robot: Robot, recording: Recording, row: Any) -> Array | None:
+    """As many of one; None if it cannot go on."""
+    try:
+        return np.asarray(_simulate_many(robot, recording, row[None])[0])
+    except NotConverged:
+        return None
+
+
+def _base_moves(robot: Robot, recording: Recording) -> bool:
+    given = slice(0, _given(robot))
+    q, qd = recording.q[:, given], recording.qd[:, given]
+    return bool(np.any(qd) or np.any(q - q[:1]))
+
+
 def _given(robot: Robot) -> int:
     """How many of the first coordinates somebody else moves."""
     return MOVING_BASE if robot.description.base.type == 'prescribed' else 0
@@ -238,6 +268,17 @@ def _given(robot: Robot) -> int:
 
 def _seen(recording: Recording) -> Any:
     return np.ones(recording.t.size, bool) if recording.seen is None else recording.seen
+
+
+def _at_chambers(robot: Robot, recording: Recording) -> tuple[Robot, Recording]:
+    """The robot and its recording with the pressures inside the chambers, which follow those at the sensors."""
+    drive = robot.description.actuation
+    if not drive.chambers or max(drive.fill_lag, drive.vent_lag) == 0.0:
+        return robot, recording
+    p = recording.pressure
+    inside = follow(recording.t, p, drive.fill_lag, drive.vent_lag, p[0])
+    without = replace(robot.description, actuation=replace(drive, fill_lag=0.0, vent_lag=0.0))
+    return Robot(without), replace(recording, pressure=inside)
 
 
 def _warm_up(robot: Robot, recording: Recording) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +26,8 @@ from soft_estimation.validation_figures import POINTS, envelope
 from soft_estimation.validation_report import html_report, text_report, write_whole
 from tools.made_bag import Rig, driven, write_bag
 
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = os.environ | {'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])}
 RATES = dict.fromkeys(('state', 'pressure', 'wrench'), 100.0)
 
 
@@ -92,6 +98,17 @@ def test_ahead_is_the_prediction_from_each_measured_state(arm: Robot, stiffer: R
     part = slice(k, k + 21)
     alone = arm.simulate(recording.q[k], recording.qd[k], recording.pressure[part], recording.t[part])
     np.testing.assert_allclose(found.ahead.q[k], alone.q[-1], atol=1e-12)
+
+
+def test_chambers_that_lag_behind_their_sensors_lag_in_every_run(arm: Robot) -> None:
+    d = arm.description
+    drive = dataclasses.replace(d.actuation, fill_lag=0.1, vent_lag=0.2)
+    slow = Robot(dataclasses.replace(d, actuation=drive))
+    motion = driven(slow, 3.0)
+    pressure = driven(arm, 3.0).inputs  # at the sensors
+    found = validate(slow, Recording(slow.name, motion.t, motion.q, motion.qd, 0.0 * motion.q, pressure))
+    assert found.free.total('rad').max < 1e-3  # of straight lines between samples
+    assert found.ahead.total('rad').max < 1e-3
 
 
 def test_gaps_do_not_count(arm: Robot) -> None:
@@ -283,6 +300,19 @@ def test_a_mistake_is_one_line_and_exit_code_two(
     assert said.startswith('validate: ')
     assert said.count('\n') == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_module_runs_and_a_bag_cut_short_gives_no_traceback(run: Path, tmp_path: Path) -> None:
+    cut = tmp_path / 'cut'
+    shutil.copytree(run, cut)
+    (file,) = cut.glob('*.mcap')
+    file.write_bytes(file.read_bytes()[:5000])
+    command = [sys.executable, '-m', 'soft_estimation.validate', str(cut), 'honeycomb_arm']
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f'validate: bag {cut}: is damaged, cut short or no rosbag2 bag')
+    assert [entry.name for entry in tmp_path.iterdir()] == ['cut']
 
 
 # ---- progress --------------------------------------------------------------------------------------------------------
