@@ -19,7 +19,7 @@ from typing import Any
 
 import numba
 
-from benchmarks import calls, control, growth, rollouts, simulation, start
+from benchmarks import calls, control, filters, growth, rollouts, simulation, start
 from benchmarks.measure import Settings, load
 from benchmarks.table import Row, markdown, text
 
@@ -63,6 +63,8 @@ BENCHMARKS: dict[str, Callable[[Settings], list[Row]]] = {
     'rollouts.cores': rollouts.cores,
     'control.allocation': control.allocation,
     'control.laws': control.laws,
+    'estimation.cycle': filters.cycle,
+    'estimation.update': filters.update,
     'start.library': start.library,
     'start.node': start.node,
 }
