@@ -146,6 +146,8 @@ def _layout(bag: Bag, kind: str, message: Message) -> _Layout:
     names = tuple(getattr(content, 'names', ()))
     expected = ARRAYS[kind](content)
     found = np.frombuffer(b''.join(data[part] for part in numbers), '<f8')
+    if names and found.size not in (len(names), 2 * len(names)):
+        raise BagError(bag.path, f'{message.topic} has {len(names)} names for {found.size} numbers')
     if data[1] != 1 or not np.array_equal(found, expected, equal_nan=True):
         raise BagError(bag.path, f'{message.topic} is not encoded as CDR of a little-endian machine')
     return _Layout(

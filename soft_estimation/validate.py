@@ -34,12 +34,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument('--start', type=float, default=0.0, help='leave out what is before [s]')
     made.add_argument('--end', type=float, help='leave out what is after [s]')
     made.add_argument('--rate', type=float, default=100.0, help='of the grid [Hz]; default 100')
-    made.add_argument(
-        '--source',
-        choices=SOURCES,
-        default='auto',
-        help='of the motion; auto: state, or else poses',
-    )
+    made.add_argument('--source', choices=SOURCES, default='auto', help='auto: state, or else poses')
     made.add_argument(
         '--bandwidth', type=float, default=10.0, help='of the smoothing of poses [Hz]; default 10'
     )
@@ -50,18 +45,8 @@ def parser() -> argparse.ArgumentParser:
         metavar='VALUE[UNIT]',
         help='fail if a total is larger; with a unit (rad, deg, m, mm) only the total of that kind; may be repeated',
     )
-    made.add_argument(
-        '--statistic',
-        choices=STATISTICS,
-        default='median',
-        help='to compare; default median',
-    )
-    made.add_argument(
-        '--of',
-        choices=('free', 'ahead'),
-        default='free',
-        help='run to compare; default free',
-    )
+    made.add_argument('--statistic', choices=STATISTICS, default='median', help='default median')
+    made.add_argument('--of', choices=('free', 'ahead'), default='free', help='run to judge; default free')
     made.add_argument('--report', type=Path, metavar='HTML', help='default: <bag>_<robot>.html here')
     made.add_argument('--no-report', action='store_true', help='print the tables only')
     return made

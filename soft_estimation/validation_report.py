@@ -65,6 +65,16 @@ def html_report(robot: Robot, validation: Validation, bag: str, verdict: tuple[b
         f'{html.escape(recording.source)}, on a grid of {1.0 / recording.dt:g} Hz. The model is driven by the '
         'measured pressures from the measured start.'
     )
+    title = f'{robot.name}: model against recording'
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<style>{CSS}</style></head><body><main><h1>{html.escape(title)}</h1><p>{intro}</p>{badge}'
+        f'{_cards(validation)}{"".join(_sections(robot, validation))}</main></body></html>\n'
+    )
+
+
+def _sections(robot: Robot, validation: Validation) -> list[str]:
     sections = [
         _section(
             'Free run',
@@ -88,15 +98,9 @@ def html_report(robot: Robot, validation: Validation, bag: str, verdict: tuple[b
                 'Forces', f'{what}, as in table II of Mehl et al.', _html_forces(validation.forces) + figure
             )
         )
-    if recording.pressure.shape[1]:
+    if validation.recording.pressure.shape[1]:
         sections.append(_section('Pressures', 'What drove the model.', pressures_figure(robot, validation)))
-    title = f'{robot.name}: model against recording'
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<style>{CSS}</style></head><body><main><h1>{html.escape(title)}</h1><p>{intro}</p>{badge}'
-        f'{_cards(validation)}{"".join(sections)}</main></body></html>\n'
-    )
+    return sections
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -98,29 +98,24 @@ def by_stamp(states: list[SoftState]) -> dict[int, SoftState]:
     return {time_to_ns(state.header.stamp): state for state in states}
 
 
-def wait_until_active(client: Any) -> None:
+def wait_until_active(client: Any, name: str) -> None:
     """A node hears its sensors a moment before it publishes."""
 
     def active() -> bool:
-        response = client.call(GetState, 'state_estimator/get_state', GetState.Request(), START)
+        response = client.call(GetState, f'{name}/get_state', GetState.Request(), START)
         return bool(response.current_state.id == State.PRIMARY_STATE_ACTIVE)
 
-    client.spin_until(active, 'the estimator', START)
+    client.spin_until(active, f'active {name}', START)
 
 
-@pytest.mark.parametrize('method', ['model', 'differentiator'])
-def test_a_played_bag_gives_the_states_of_the_live_rig(
-    ros_process: Any, ros_client_node: Any, tmp_path: Path, method: str
-) -> None:
-    client, finger, path = ros_client_node, tmp_path / 'finger.yaml', tmp_path / 'run'
-    finger.write_text(yaml.safe_dump(FINGER))
-    params = {'robot': str(finger), 'method': method, 'at_samples': True}
-    estimator = ros_process(ESTIMATOR, params)
+def recorded_live(ros_process: Any, rig: Rig, params: dict[str, Any], path: Path) -> dict[int, SoftState]:
+    """The states of a live run, which is recorded."""
+    client = rig.client
+    estimator = ros_process(ESTIMATOR, params, remap={'__node': 'live'})
     recorder = ros_process(RECORDER, {'output': str(path), 'topics': [*TOPICS, 'state']})
-    rig = Rig(client, finger)
-    wait_until_active(client)
+    wait_until_active(client, 'live')
     listeners = {
-        topic: 1 + (method == 'model' or 'mocap' in topic) for topic in TOPICS
+        topic: 1 + (params['method'] == 'model' or 'mocap' in topic) for topic in TOPICS
     }  # the recorder is one
     client.spin_until(
         lambda: (
@@ -142,11 +137,23 @@ def test_a_played_bag_gives_the_states_of_the_live_rig(
             '/pressure/measured': 3,
             '/state': 60,
         }
+    return live
+
+
+@pytest.mark.parametrize('method', ['model', 'differentiator'])
+def test_a_played_bag_gives_the_states_of_the_live_rig(
+    ros_process: Any, ros_client_node: Any, tmp_path: Path, method: str
+) -> None:
+    client, finger, path = ros_client_node, tmp_path / 'finger.yaml', tmp_path / 'run'
+    finger.write_text(yaml.safe_dump(FINGER))
+    params = {'robot': str(finger), 'method': method, 'at_samples': True}
+    rig = Rig(client, finger)
+    live = recorded_live(ros_process, rig, params, path)
 
     rig.states.clear()
     client.spin_until(lambda: not client.count_publishers('state'), 'the end of the first estimator')
-    ros_process(ESTIMATOR, {**params, 'use_sim_time': True})
-    wait_until_active(client)
+    ros_process(ESTIMATOR, {**params, 'use_sim_time': True}, remap={'__node': 'again'})
+    wait_until_active(client, 'again')
     played_topics = [f'/{topic}' for topic in TOPICS]
     ros_process(PLAYER, {'bag': str(path), 'topics': played_topics, 'clock': 100.0, 'delay': 4.0})
     client.spin_until(lambda: len(by_stamp(rig.states)) >= len(live), 'all states', START)
