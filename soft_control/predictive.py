@@ -44,7 +44,7 @@ class PredictiveGains:
         default=1.0, metadata={'doc': 'weight of orientation beside position, 0: position only', 'unit': '-'}
     )
     rate: float = field(default=0.0, metadata={'doc': "weight of the error's rate", 'unit': 's^2'})
-    posture: float = field(default=1e-3, metadata={'doc': 'weight of the distance from rest', 'unit': '-'})
+    posture: float = field(default=1e-4, metadata={'doc': 'weight of the distance from rest', 'unit': '-'})
     damping: float = field(default=1e-3, metadata={'doc': 'weight of the rates', 'unit': 's^2'})
     effort: float = field(default=3e-3, metadata={'doc': 'weight of changing the forces', 'unit': '-'})
     load: LoadGains = LoadGains()

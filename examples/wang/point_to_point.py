@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                             axis.set(xlabel='t [s]', ylabel=f'error [{unit}]', title=f'target {k + 1}, {law}')
             print(f'{law:12s}worst of all: {worst[1]:.2f} deg and {worst[0]:.2f} mm')
         if axes[0] is not None:
-            axes[0].legend()
+            axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc='outside lower center', ncols=4)
 
 
 if __name__ == '__main__':

@@ -19,7 +19,7 @@ SINUSOIDS: dict[str, Callable[[float], tuple[float, float]]] = {  # both angles 
     'figure of eight': lambda t: (0.3 * np.sin(np.pi / 8.0 * t), 0.2 * np.sin(np.pi / 4.0 * t)),
 }
 STAR_POSES, STAR_WIDTH = 500, 0.6  # [-], [m]
-SETTLING = 12.0  # [s]
+SETTLING, DRAWING = 12.0, 60.0  # [s]
 
 
 def random_targets(count: int = 3, seed: int = 7) -> list[Array]:
@@ -35,18 +35,18 @@ def random_targets(count: int = 3, seed: int = 7) -> list[Array]:
     return targets
 
 
-def star(seconds: float = 60.0) -> list[Array]:
-    """500 poses of the tip while slow inflation makes it draw a star 0.6 m wide, from its top vertex on."""
+def star(count: int = STAR_POSES) -> list[Array]:
+    """The first of 500 poses of the tip while slow inflation makes it draw a star 0.6 m wide, from its top vertex."""
     angle = 0.5 * np.pi + 0.8 * np.pi * np.arange(6)
     corners = 0.5 * STAR_WIDTH / np.sin(0.4 * np.pi) * np.stack([np.cos(angle), np.sin(angle)], 1)
     plant, allocate, bend = Plant(ARM.description, MS), Allocation(ARM), np.zeros(2)
     poses: list[Array] = []
-    for part in np.linspace(0.0, 5.0, STAR_POSES):
+    for part in np.linspace(0.0, 5.0, STAR_POSES)[:count]:
         k = min(int(part), 4)
         bend = _bend_to(corners[k] + (part - k) * (corners[k + 1] - corners[k]), bend)
         q = np.tile(bend, 4)
         hold = allocate(ARM.actuation(q), ARM.gravity(q) + ARM.elastic(q))
-        plant.advance(seconds / STAR_POSES if poses else SETTLING, hold)
+        plant.advance(DRAWING / STAR_POSES if poses else SETTLING, hold)
         poses.append(_tip(plant))
     return poses
 

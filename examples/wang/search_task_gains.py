@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument('--poses', type=int, default=500, help='of the star to follow')
     options = parser.parse_args(argv)
 
-    poses, best = star()[: options.poses], (np.inf, {})
+    poses, best = star(options.poses), (np.inf, {})
     for gains, _ in zip(candidates(), range(options.most), strict=False):
         own = {name: value for name, value in gains.items() if name != 'lag_speedup'}
         actuate = Actuate(lag_speedup=gains.get('lag_speedup', 1.0))

@@ -74,7 +74,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                 lines += axis.plot(log.t, np.array(log.q)[:, 1::2], lw=0.8, color='C1')
                 dashed = axis.plot(log.t, wanted[:, :2], '--', color='k', lw=0.8)
                 axis.set(title=f'{reference}, {law}', xlabel='t [s]', ylabel='angle [rad]')
-                axis.legend([lines[0], lines[4], dashed[0]], ['first angles', 'second angles', 'reference'])
+        if axes[0] is not None:
+            named = [lines[0], lines[4], dashed[0]], ['first angles', 'second angles', 'reference']
+            axes[0].figure.legend(*named, loc='outside lower center', ncols=3)
 
 
 if __name__ == '__main__':

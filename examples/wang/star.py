@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     print(f'paper: {RATE:.0f} Hz, 500 poses, 0.6 m, curves only (Fig. 16)')
-    poses = star()[: options.poses]
+    poses = star(options.poses)
     wanted = 1e3 * np.array(poses)[:, :2, 3]
     shape = len(options.laws), len(options.loads)
     with panels(options.figure, shape, (1.8 * shape[1], 1.9 * shape[0])) as axes:
