@@ -1,0 +1,108 @@
+"""A tendon-driven trunk with an identified input map: python -m examples.real_data.asl_trunk [--write FILE]
+
+Problem: bend (u, v) [rad] of the three segments of the trunk of the Stanford ASL from the commanded angles of its six
+motors. Nobody published masses, springs or tendon radii. Identified on the first 50 s of a recording of 100 s: the map
+from motors to torques (36 numbers, first by linear regression), stiffness and damping of each segment, the lag of the
+motors. Tested in a free run through the other 50 s, beside the bar of gains and a lag, see bar.py.
+Data: asl_trunk, positions of the disks; the chord of an arc gives its bend exactly, whatever its length.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from examples.real_data.bar import bar_error
+from examples.real_data.data import folder
+from soft_dynamics.arguments import Array
+from soft_dynamics.description import Description, load_description
+from soft_dynamics.robot import Robot
+from soft_dynamics.writer import write_description
+from soft_estimation.identification import Options, identify, problem_of
+from soft_estimation.identification.methods import free_run_rms
+from soft_estimation.recording import Recording
+from soft_estimation.smoothing import smoothing_spline
+
+ROBOT = Path(__file__).with_name('asl_trunk.yaml')
+BASE = np.array([0.1007, 0.0, 0.1045])  # [m] where the trunk hangs, above the disks at rest
+RATE, EVERY, BANDWIDTH = 100, 5, 5.0  # rows a second, rows between samples, [Hz] of the smoothing
+
+
+def bends(disks: Array) -> Array:
+    """(n, 6) from the positions of the disks (n, 3, 3) in the axes of the robot file."""
+    R, start, found = Rotation.identity(len(disks)), np.zeros((len(disks), 3)), []
+    for k in range(3):
+        x, y, z = R.inv().apply(disks[:, k] - start).T
+        across = np.hypot(x, y)
+        turn = 2.0 * np.arctan2(across, z) / np.maximum(across, 1e-12)
+        bend = np.stack([-turn * y, turn * x], 1)
+        found.append(bend)
+        R, start = R * Rotation.from_rotvec(np.column_stack([bend, np.zeros(len(bend))])), disks[:, k]
+    return np.concatenate(found, 1)
+
+
+def recorded(name: str) -> Recording:
+    """Observations and inputs of one run."""
+    data = folder('asl_trunk')
+    seen, inputs = (
+        np.genfromtxt(data / f'{kind}_{name}.csv.gz', delimiter=',', skip_header=1)
+        for kind in ('observations', 'control_inputs')
+    )
+    lab = seen[:, 1:10].reshape(-1, 3, 3) - BASE
+    disks = np.stack([lab[..., 0], lab[..., 2], -lab[..., 1]], -1)
+    t = np.arange(len(disks)) / RATE
+    smooth = smoothing_spline(t, bends(disks), BANDWIDTH)
+    rows = slice(None, None, EVERY)
+    motors = np.repeat(inputs[:, 1:7], 3, axis=1)
+    return Recording(
+        'asl_trunk', t[rows], smooth(t[rows]), smooth(t[rows], 1), smooth(t[rows], 2), motors[rows]
+    )
+
+
+def fit(trunk: Description, seen: Recording) -> Description:
+    """The input map by linear regression with the springs as they are, then all unknowns together."""
+    gains = [f'{chamber.name}.gain[{k}]' for chamber in trunk.actuation.chambers for k in range(2)]
+    settings = {'window': 10.0, 'step': 0.5 * EVERY / RATE}
+    rough = identify(problem_of(trunk, [seen], 'wang', gains, **settings), 'wang').description
+    keys = [
+        *(f'segment{k}.{field}' for k in (1, 2, 3) for field in ('stiffness', 'damping')),
+        'valve_lag',
+        *gains,
+    ]
+    return identify(
+        problem_of(rough, [seen], 'least_squares', keys, **settings), 'least_squares', Options(starts=1)
+    ).description
+
+
+def main(args: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--write', type=Path, help='robot file with what was found')
+    options = parser.parse_args(args)
+    trunk, whole = load_description(ROBOT), recorded('controlled_1_first100s')
+    seen, unseen = whole.part(0.0, 50.0), whole.part(50.0, whole.duration)
+    found = fit(trunk, seen)
+    motion = np.degrees(np.std(unseen.q, axis=0))
+    ours = np.degrees(
+        free_run_rms(
+            problem_of(found, [unseen], 'least_squares', ['valve_lag'], window=1e3, step=0.025), np.zeros(1)
+        )
+    )
+    bar = np.degrees(bar_error(seen, unseen, range(6)))
+    print('coordinate    moved [deg]  model [deg]  gains and lag [deg]')
+    for name, *row in zip(Robot(found).coordinate_names, motion, ours, bar, strict=True):
+        print(f'{name:12} {row[0]:11.2f} {row[1]:11.2f} {row[2]:11.2f}')
+    if options.write:
+        write_description(
+            options.write,
+            found,
+            'asl_trunk with the values that `python -m examples.real_data.asl_trunk` found.',
+        )
+
+
+if __name__ == '__main__':
+    main()

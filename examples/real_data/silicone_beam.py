@@ -1,0 +1,95 @@
+"""A silicone cantilever from its size, its density and one fitted number: python -m examples.real_data.silicone_beam
+
+Problem: a clamped beam is let go under its own weight, and again with a load on the upper edge of its tip. Of each case
+the frequency [Hz] of the swing and the sag [mm] in which it ends are known. The modulus E (and the damping) are fitted
+to the unloaded beam alone; the loaded one is a prediction. Data and source: ethz_silicone [Dubied et al., RA-L 2022].
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import fsolve, least_squares
+
+from examples.real_data.data import folder
+from soft_dynamics.arguments import Array
+from soft_dynamics.description import Description, load_description
+from soft_dynamics.robot import Robot
+from soft_estimation.identification.parameters import apply, select
+from soft_estimation.identification.sinusoids import fit_swing
+
+ROBOT = Path(__file__).with_name('silicone_beam.yaml')
+GRAVITY, RATE, SWING = 9.81, 100, 100  # [m/s^2], [Hz], samples of the swing that are fitted
+SECOND_MOMENT, LENGTH = 0.03**4 / 12, 0.1 / 8  # [m^4], [m] of one arc
+CASES = {'unloaded': ('beam_gravity_V2_a.c3d', 0.0), 'loaded': ('beam_load101_V2_a.c3d', 1.00062 / GRAVITY)}
+
+
+class Swing(NamedTuple):
+    """Frequency [Hz], decay [1/s] and sag [m]."""
+
+    frequency: float
+    decay: float
+    sag: float
+
+
+def swing_of(height: Array, sag: float) -> Swing:
+    """Frequency and decay of the least damped mode from the lowest point of the first swing on."""
+    lowest = int(np.argmin(height[: 3 * RATE // 2]))
+    fitted = fit_swing(np.arange(SWING) / RATE, height[lowest : lowest + SWING, None], 2)
+    b, c = min((mode for mode in fitted.modes if mode[1] > mode[0] ** 2), key=lambda mode: mode[0])
+    return Swing(float(np.sqrt(c - b * b)) / (2 * np.pi), float(b), sag)
+
+
+def measured(file: Path) -> Swing:
+    """From the mean height (x) of the three markers on the tip: held at first, still at the end."""
+    import c3d
+
+    with warnings.catch_warnings(), file.open('rb') as handle:
+        warnings.simplefilter('ignore')  # the files have no analog channels, which is no news
+        points = np.array([point[:3, 0] for _, point, _ in c3d.Reader(handle).read_frames()], float)
+    height = points.mean(axis=1)
+    return swing_of(height, float(height[:30].mean() - height[-50:].mean()))
+
+
+def modelled(beam: Description, load: float) -> Swing:
+    """Let go straight."""
+    segments = (*beam.segments[:-1], dataclasses.replace(beam.segments[-1], mass=load))
+    robot = Robot(dataclasses.replace(beam, segments=segments))
+    still = np.zeros(robot.nq)
+    motion = robot.simulate(still, still, None, np.arange(2 * RATE) / RATE, step=1 / RATE)
+    rest = fsolve(lambda q: robot.gravity(q) + robot.elastic(q), still)
+    return swing_of(robot.forward_kinematics(motion.q)[:, -1, 0, 3], -float(robot.pose(rest, 'tip')[0, 3]))
+
+
+def fit(beam: Description, unloaded: Swing) -> Description:
+    """Modulus and damping, each one factor for all arcs, from frequency, sag and decay of the unloaded beam."""
+    unknowns = select(beam, ['*.stiffness', '*.damping'])
+
+    def misfit(x: Array) -> Array:
+        return np.log(np.array(modelled(apply(beam, unknowns, x), 0.0)) / np.array(unloaded))
+
+    found = least_squares(misfit, np.zeros(2), diff_step=0.02, xtol=1e-4, ftol=1e-4)
+    return apply(beam, unknowns, found.x)
+
+
+def main() -> None:
+    data = folder('ethz_silicone')
+    real = {name: measured(data / 'beam' / file) for name, (file, _) in CASES.items()}
+    beam = fit(load_description(ROBOT), real['unloaded'])
+    material = beam.segments[0].material
+    modulus = material.stiffness[0] * LENGTH / SECOND_MOMENT
+    print(f'E = {modulus / 1e3:.1f} kPa, d/k = {1e3 * material.damping[0] / material.stiffness[0]:.2f} ms')
+    for name, (_, load) in CASES.items():
+        model = modelled(beam, load)
+        for key, unit, scale in (('frequency', 'Hz', 1.0), ('sag', 'mm', 1e3)):
+            ours, theirs = scale * getattr(model, key), scale * getattr(real[name], key)
+            off = 100 * (ours / theirs - 1)
+            print(f'{name:9} {key:9} measured {theirs:6.2f} {unit}  model {ours:6.2f} {unit}  {off:+.1f} %')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,35 @@
+"""Models of real robots against their recordings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from examples.real_data import silicone_beam
+from examples.real_data.data import SHARED
+from soft_dynamics.description import load_description
+
+pytestmark = [
+    pytest.mark.real_data,
+    pytest.mark.skipif(not SHARED.is_dir(), reason='no recordings of real robots in ../shared/data'),
+]
+
+
+def test_one_modulus_gives_frequency_and_sag_of_the_unloaded_and_the_loaded_beam() -> None:
+    data = SHARED / 'ethz_silicone' / 'beam'
+    real = {name: silicone_beam.measured(data / file) for name, (file, _) in silicone_beam.CASES.items()}
+    beam = silicone_beam.fit(load_description(silicone_beam.ROBOT), real['unloaded'])
+    for name, (_, load) in silicone_beam.CASES.items():
+        model = silicone_beam.modelled(beam, load)
+        assert model.frequency == pytest.approx(real[name].frequency, rel=0.05), name
+        assert model.sag == pytest.approx(real[name].sag, rel=0.05), name
+
+
+def test_a_stiffer_beam_sags_less_and_swings_faster() -> None:
+    beam = load_description(silicone_beam.ROBOT)
+    soft, stiff = (
+        silicone_beam.modelled(silicone_beam.apply(beam, silicone_beam.select(beam, ['*.stiffness']), x), 0.0)
+        for x in (np.zeros(1), np.full(1, np.log(1.21)))
+    )
+    assert stiff.frequency / soft.frequency == pytest.approx(1.1, rel=0.02)
+    assert soft.sag / stiff.sag == pytest.approx(1.21, rel=0.03)
