@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
+from rclpy.signals import SignalHandlerOptions
 from soft_robot_suite.srv import ForwardDynamics, InverseDynamics
 
 import soft_dynamics as sd
@@ -61,20 +63,27 @@ class Show:
         print(f'{LINE_START}demo: {line}', end=LINE_END, flush=True)
 
 
+def missing(client: Client) -> list[str]:
+    """Return what is not there yet."""
+    log, services = client.log, [client.inverse, client.forward, *client.transitions.values()]
+    there = {
+        'poses of the tip': len(log.tip) > 20,
+        'states': len(log.q) > 20,
+        'commands': len(log.command) > 20,
+        'wrenches': client.weight > 0.0,
+        'configuration_controller': client.trajectories.get_subscription_count() > 0,
+        'task_controller': client.poses.get_subscription_count() > 0,
+        **{service.srv_name: service.service_is_ready() for service in services},
+    }
+    return [what for what, is_there in there.items() if not is_there]
+
+
 def wait_for_nodes(client: Client) -> None:
     begun = time.monotonic()
-    clients = [client.inverse, client.forward, *client.transitions.values()]
-
-    def ready() -> bool:
-        log = client.log
-        heard = len(log.tip) > 20 and len(log.q) > 20 and len(log.command) > 20 and client.weight > 0.0
-        listeners = client.trajectories.get_subscription_count() and client.poses.get_subscription_count()
-        return bool(heard and listeners and all(each.service_is_ready() for each in clients))
-
-    while not client.spin(5.0, ready):
+    while not client.spin(5.0, lambda: not missing(client)):
         if time.monotonic() - begun > START_LIMIT:
-            raise Failure('not every node came up')
-        say(f'waiting for the nodes, {time.monotonic() - begun:.0f} s')
+            raise Failure(f'not every node came up: no {", ".join(missing(client))}')
+        say(f'waiting for {", ".join(missing(client))}, {time.monotonic() - begun:.0f} s')
     pids = ', '.join(f'{name} ({client.simulation.pids.get(name, "?")})' for name in NODES)
     say(f'running after {time.monotonic() - begun:.1f} s: {pids}')
 
@@ -197,7 +206,8 @@ def run(options: argparse.Namespace) -> int:
         rate=options.rate,
         estimator=options.estimator,
     )
-    rclpy.init()
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     client = Client(robot, simulation)
     facts: list[str] = []
     figures: list[Drawn] = []

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from soft_hw_bridge.rig.control import RigClient
+from tools.launcher.process import end_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent
 PORTS = ('mocap_port', 'vive_port', 'fiber_port', 'ft_port', 'ft_http_port', 'pressure_port', 'control_port')
@@ -50,6 +51,7 @@ class Simulation:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            preexec_fn=end_with_parent,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -58,7 +58,7 @@ class Process:
             stdout=subprocess.PIPE if self.node.shows_stdout else subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=_end_with_parent,
+            preexec_fn=end_with_parent,
         )
         self.has_group = True
         return self.popen
@@ -88,6 +88,6 @@ class Process:
             self.escalation.clear()
 
 
-def _end_with_parent() -> None:
-    """Ask the kernel to end this process should the runner be killed."""
+def end_with_parent() -> None:
+    """Ask the kernel to end this process should the one that started it be killed."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
