@@ -30,7 +30,7 @@ _LEVELS = {Mode.FOLLOWING: OK, Mode.IDLE: WARN, Mode.VENTING: WARN, Mode.STOPPED
 
 
 class ControllerNode(ManagedNode):
-    """Runs a control loop: a cycle with every state, at most `rate` a second, and without states just as often.
+    """Runs a control loop: a cycle with every state, about `rate` a second, and without states about as often.
 
     Nothing is inflated before activation. When it is activated while another controller's commands are on the topic,
     it goes on from those and holds the pose; else it begins vented. Deactivated it is silent, and the pressure bridge
@@ -116,7 +116,9 @@ class ControllerNode(ManagedNode):
             )
             return
         self.loop.feed(State(t - age, q, qd))
-        if t - self.loop.memory.t >= 0.8 / self.config.rate:
+        if (
+            t - self.loop.memory.t >= 0.5 / self.config.rate
+        ):  # a state that is early must not wait for the next
             self._cycle(t)
 
     def _on_silence(self) -> None:
