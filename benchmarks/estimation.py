@@ -39,7 +39,7 @@ The virtual rig in lock-step, 16 chambers in smooth motion up to half of the lar
 delays and noise (`soft_hw_bridge.rig.config`), up to 125 samples a second of each. The plant is not the model: it is
 cut finer, its springs are 10 % stiffer and its dampers 20 % weaker. Errors are RMS over all eight coordinates of the
 state of now, 200 times a second, with the default parameters. The filter always has the pressures, the differentiator
-never.
+never; that one needs a tracked body on every segment.
 """
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline, make_lsq_spline
+import numpy.typing as npt
+from scipy.interpolate import BSpline, CubicSpline
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.arguments import Array, as_array
 
+from .kernels import carry_frames
 from .segments import Fit
 
 KNOT_SPACING = 0.03  # [m] shorter waves of a fiber are noise
@@ -44,25 +47,46 @@ def spline(s: Any, points: Any) -> CubicSpline:
 def frames_along(s: Any, points: Any, ends: Any) -> tuple[Array, Array]:
     """Points (k, 3) and frames (k, 3, 3) at the arc lengths `ends` of a body that leaves the base along z.
 
-    The frames are carried along without twist, each tangent turned into the next by the shortest way; lost points are
-    left out. Least squares spline with a knot every KNOT_SPACING.
+    The frames are carried along without twist, each tangent turned into the next by the shortest way. Least squares
+    spline with a knot every KNOT_SPACING; lost points are bridged.
     """
-    s, points = _samples(s, points, 'points', lost_allowed=True)
+    lengths, p = as_array('s', s), np.asarray(points, dtype=np.float64)
+    kept_s, kept = _samples(lengths, p, 'points', lost_allowed=True)
+    if kept_s.size < 2 * CUBIC:
+        raise ValueError(f'points: expected {2 * CUBIC} or more that are not lost, got {kept_s.size}')
+    if kept_s.size < lengths.size:
+        lengths = lengths[(lengths >= kept_s[0]) & (lengths <= kept_s[-1])]
+        p = np.stack([np.interp(lengths, kept_s, column) for column in kept.T], 1)
     ends = as_array('ends', ends)
-    if s.size < 2 * CUBIC:
-        raise ValueError(f'points: expected {2 * CUBIC} or more that are not lost, got {s.size}')
+    fit = _spline_fit(lengths.tobytes(), ends.tobytes())
+    places, tangents = fit.value @ p, fit.slope @ p
+    frames = np.empty((len(places), 3, 3))
+    carry_frames(tangents, frames)
+    return places[fit.at] + fit.beyond[:, None] * frames[fit.at, :, 2], frames[fit.at]
+
+
+class _SplineFit(NamedTuple):
+    """Places on a least squares spline and its slopes there, as matrices on the points; the ends among them."""
+
+    value: Array
+    slope: Array
+    at: npt.NDArray[np.intp]
+    beyond: Array  # [m] how far each end is beyond the last point
+
+
+@functools.lru_cache(maxsize=16)
+def _spline_fit(lengths: bytes, wanted: bytes) -> _SplineFit:
+    """Of the same arc lengths every time a fiber is read: once is enough."""
+    s, ends = np.frombuffer(lengths), np.frombuffer(wanted)
     pieces = max(1, min(round((s[-1] - s[0]) / KNOT_SPACING), s.size // CUBIC - CUBIC))
-    inner = np.linspace(s[0], s[-1], pieces + 1)[1:-1]
-    curve = make_lsq_spline(s, points, np.concatenate([[s[0]] * CUBIC, inner, [s[-1]] * CUBIC]))
-    places = np.union1d(np.append(inner, s[0]), np.minimum(ends, s[-1]))
-    tangents = curve(places, 1)
-    tangents /= np.linalg.norm(tangents, axis=1)[:, None]
-    R, frames, z = np.eye(3), np.empty((places.size, 3, 3)), np.array([0.0, 0.0, 1.0])
-    for k, tangent in enumerate(tangents):
-        R = _shortest_turn(z, tangent) @ R
-        frames[k], z = R, tangent
-    at = np.searchsorted(places, np.minimum(ends, s[-1]))
-    return curve(places[at]) + (ends - places[at])[:, None] * tangents[at], frames[at]
+    inner = np.linspace(s[0], s[-1], pieces + 1)
+    knots = np.concatenate([[s[0]] * (CUBIC - 1), inner, [s[-1]] * (CUBIC - 1)])
+    within = np.minimum(ends, s[-1])
+    places = np.union1d(inner[:-1], within)
+    basis = BSpline(knots, np.eye(len(knots) - CUBIC), CUBIC - 1)
+    coefficients = np.linalg.pinv(basis(s))
+    at = np.searchsorted(places, within)
+    return _SplineFit(basis(places) @ coefficients, basis(places, 1) @ coefficients, at, ends - within)
 
 
 def link_errors(s: Any, points: Any, links: int) -> Array:
@@ -87,14 +111,6 @@ def hinge_angles(s: Any, points: Any, lengths: Any, offsets: Any = 0.0) -> Fit:
     fitted = lengths[:, None] * np.stack([-np.sin(headings), np.cos(headings), 0.0 * headings], 1)
     theta = np.diff(headings, prepend=0.0) - as_array('offsets', offsets)
     return Fit(theta, float('nan'), float(np.linalg.norm(chords - fitted, axis=1).max()))
-
-
-def _shortest_turn(a: Array, b: Array) -> Array:
-    """The rotation of a unit vector into another: 1 + [v]x + [v]x^2/(1 + a.b) with v = a x b."""
-    (ax, ay, az), (bx, by, bz) = a.tolist(), b.tolist()
-    x, y, z = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
-    V = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3) + V + V @ V / (1.0 + ax * bx + ay * by + az * bz)
 
 
 def _mean_direction(turn: Array) -> Array:

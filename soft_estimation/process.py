@@ -43,7 +43,7 @@ class ProcessNoise:
 
     force: float = quantity(0.002, unit='1/sqrt(Hz)', doc='white disturbance')
     drift: float = quantity(0.1, unit='1/sqrt(s)', doc='random walk of the unknown force; 0: there is none')
-    memory: float = quantity(1.0, unit='s', doc='after which the unknown force is forgotten, unless seen')
+    memory: float = quantity(2.0, unit='s', doc='after which the unknown force is forgotten, unless seen')
     base_acceleration: float = quantity(
         0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white, of a base that somebody moves'
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -149,9 +150,15 @@ class WrenchSample(NamedTuple):
         return self
 
 
+@functools.lru_cache(maxsize=64)
+def sensor_pose(sensor: Sensor) -> Array:
+    """X_FS of a sensor on its frame; not to be written to."""
+    return pose_from_rpy(sensor.position, sensor.rpy)
+
+
 def wrench_at_base(sensor: Sensor, wrench_S: Array) -> Array:
     """Torque and force about the base and in its axes, from those about a sensor on it, in the sensor's."""
-    X_BS = pose_from_rpy(sensor.position, sensor.rpy)
+    X_BS = sensor_pose(sensor)
     force_B = X_BS[:3, :3] @ wrench_S[3:]
     torque_B = X_BS[:3, :3] @ wrench_S[:3] + np.cross(X_BS[:3, 3], force_B)
     return np.concatenate([torque_B, force_B])
@@ -165,6 +172,7 @@ class Mounting:
         self._tracking = tracking
         self._sensors = {s.name: s for s in description.sensors}
         self._length = tracking.robot.length
+        self._X_MB = tracking.robot.pose(tracking.robot.rest, 'base')
         self._places: dict[tuple[str, ...], tuple[list[int], Places]] = {}
 
     def poses(self, t: float, poses: Mapping[str, Any], noise: tuple[float, float]) -> PoseSet:
@@ -242,8 +250,7 @@ class Mounting:
         sensor = self._sensor(name, 'fiber')
         if sensor.frame != 'base' or self._tracking.robot.description.base.type != 'fixed':
             raise ValueError(f'sensor {name!r}: expected a fiber that starts at a fixed base')
-        base = self._tracking.robot.pose(self._tracking.robot.rest, 'base')
-        return np.asarray(base @ pose_from_rpy(sensor.position, sensor.rpy))
+        return np.asarray(self._X_MB @ sensor_pose(sensor))
 
     def _sensor(self, name: str, kind: str) -> Any:
         sensor = self._sensors.get(name)

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
-from soft_estimation.fiber import curve_from_curvature, hinge_angles, link_errors, spline
+from soft_estimation.fiber import curve_from_curvature, frames_along, hinge_angles, link_errors, spline
 
 S = 0.0008 * np.arange(212)
 
@@ -81,3 +82,18 @@ def test_misuse_is_refused() -> None:
         spline(S, np.full((212, 3), math.nan))
     with pytest.raises(ValueError, match=r'fiber of 0\.2 m'):
         hinge_angles(S, circle(0.1), [0.1, 0.1])
+
+
+def test_frames_are_carried_along_an_arc_without_twist() -> None:
+    """A bend in any direction turns the frame by that bend, wherever points are lost."""
+    s = np.linspace(0.0, 0.3, 301)
+    for u, v in ((0.8, 0.0), (0.5, -0.7), (0.0, 0.0)):
+        p = curve_from_curvature(s, np.tile([u / 0.3, v / 0.3, 0.0], (301, 1)))[0]
+        expected = [Rotation.from_rotvec([share * u, share * v, 0.0]).as_matrix() for share in (1 / 3, 1.0)]
+        ends = p[[100, 300]]
+        p[[0, 7, 8, 150]] = np.nan
+        places, frames = frames_along(s, p, [0.1, 0.3])
+        assert places == pytest.approx(ends, abs=1e-5)
+        assert frames == pytest.approx(np.array(expected), abs=1e-4)
+    with pytest.raises(ValueError, match='not lost'):
+        frames_along(s, np.full((301, 3), np.nan), [0.1])
