@@ -269,7 +269,7 @@ def test_empty_files_and_files_of_another_kind(bench: Bench) -> None:
             {'columns': ['p1']},
             'topics[0].columns: expected one for each of 2 chambers (or constants instead), found 1',
         ),
-        ({'colums': ['p1']}, 'topics[0].colums: unknown key'),
+        ({'column': ['p1']}, 'topics[0].column: unknown key'),
         ({'type': 'pressure'}, 'topics[0].type: expected one of pose, point, pressures, wrench, joints'),
     ],
 )
