@@ -82,7 +82,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 if axis is not None:
                     axis.plot(*wanted.T, '--', color='0.6', lw=0.8)
                     axis.plot(*(1e3 * tip[:, :2].T), lw=0.9, color=f'C{k}')
-                    axis.set(title=f'{law}, {1e3 * load:.0f} g: {rms[0]:.1f} mm', aspect='equal')
+                    axis.set(aspect='equal')
+                    axis.set_title(f'{law}, {1e3 * load:.0f} g: {rms[0]:.1f} mm', fontsize=7)
                     axis.tick_params(labelsize=6)
 
 
