@@ -7,7 +7,8 @@ picture come last. Exit code 0: all of it worked.
 
 A node that dies on the way is named. A bridge or the estimator is brought back by the launch: the arm is vented
 meanwhile, and the figure begins anew. Without the controller in command the arm is vented and the demo fails; without
-the virtual rig there is nothing left to run.
+the virtual rig there is nothing left to run. States and commands may be half a second old here, and not a tenth or a
+fifth as the robot file says, so that a busy computer does not vent a virtual arm.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import itertools
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +30,7 @@ from soft_robot_suite.srv import ForwardDynamics, InverseDynamics
 import soft_dynamics as sd
 from tools.demo_client import Client, Failure, Log, Vented
 from tools.demo_figures import Drawn, Eight, Star, drawn, picture, table
-from tools.simulation import ROOT, Ended, Simulation
+from tools.simulation import ROOT, Ended, Simulation, patient
 
 ROBOT = 'honeycomb_arm'
 NODES = ('virtual_rig', 'mocap_bridge', 'ft_bridge', 'pressure_bridge', 'state_estimator')
@@ -197,10 +199,12 @@ def perform(client: Client, options: argparse.Namespace, facts: list[str]) -> li
 def run(options: argparse.Namespace) -> int:
     begun = time.monotonic()
     say(f'a virtual {ROBOT}, the bridges of a real rig, estimator and controllers; less than a minute')
-    robot = sd.load(ROBOT)
+    folder = tempfile.TemporaryDirectory()
+    file = patient(ROBOT, Path(folder.name))
+    robot = sd.load(str(file))
     simulation = Simulation(
         lambda line: say(f'! {line}'),
-        robot=ROBOT,
+        robot=file,
         standby='task',
         shape='false',
         rate=options.rate,
@@ -222,6 +226,7 @@ def run(options: argparse.Namespace) -> int:
         client.close()
         rclpy.try_shutdown()
         code = simulation.stop()
+        folder.cleanup()
     for line in [*facts, *simulation.deaths, *table([figure.row() for figure in figures])]:
         say(f'  {line}')
     if failure:

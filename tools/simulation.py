@@ -12,6 +12,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import yaml
+
+from soft_dynamics.resources import robot_file
 from soft_hw_bridge.rig.control import RigClient
 from tools.launcher.process import end_with_parent
 
@@ -107,6 +110,18 @@ class Simulation:
                     self.dead.remove(node)
                     self._tell(f'{node} is back as process {event["pid"]}')
                 self.pids[node] = int(event['pid'])
+
+
+def patient(robot: str, folder: Path) -> Path:
+    """Write a shipped robot's file anew, with time-outs for a computer that is busy with other things.
+
+    A virtual arm forgives what a real one might not: states and commands half a second old.
+    """
+    content = yaml.safe_load(Path(robot_file(robot)).read_text(encoding='utf-8'))
+    content['safety'] = content.get('safety', {}) | {'state_timeout': 0.5, 'command_timeout': 0.5}
+    file = folder / f'{robot}.yaml'
+    file.write_text(yaml.safe_dump(content), encoding='utf-8')
+    return file
 
 
 def free_ports(count: int) -> list[int]:
