@@ -25,8 +25,8 @@ from soft_dynamics.arguments import Array
 
 METHOD = """
 `simulation.launch.xml` as it is but for the rate: virtual rig, bridges, estimator, controller and others are processes
-of their own on one computer, and so is the listener that measures. The configuration controller follows Wang's figure
-of eight all the time. A frame's way begins when the virtual Motive takes it in hand (its encoding counts; the time is
+of their own on one computer, and so is the listener that measures. The configuration controller is asked to follow
+Wang's figure of eight again and again; when states come too late it vents, as the last line tells. A frame's way begins when the virtual Motive takes it in hand (its encoding counts; the time is
 in the packet) and ends when the DDS of another process has the command. Stages end when DDS gets the message from its
 node: the last pose of the frame, the first state after it, the first command after that. CPU is of one core, user and
 system.
@@ -42,6 +42,7 @@ EIGHT = 10.0  # [s]
 SOONEST = 5e-5  # [s] no node answers a message sooner: what is published earlier answers another one
 STAMP = Struct('<iI')
 BODY = 4  # bytes before a serialized message
+PRESSURES = 16 * 8  # bytes of the pressures, with which a command ends
 STAGES = {
     'mocap_bridge: packet to poses': ('sent', 'pose'),
     'state_estimator: poses to state': ('pose', 'state'),
@@ -52,11 +53,12 @@ STAGES = {
 
 
 class Heard(NamedTuple):
-    """When a message was stamped, published and received [ns]."""
+    """When a message was stamped, published and received [ns], and whether it ends with zeros."""
 
     stamp: int
     published: int
     received: int
+    is_zero: bool  # of a command: all pressures are
 
 
 @dataclass
@@ -77,7 +79,8 @@ class Ear:
             data, info = taken
             seconds, nanoseconds = STAMP.unpack_from(data, BODY)
             stamp = seconds * 1_000_000_000 + nanoseconds
-            self.messages.append(Heard(stamp, info['source_timestamp'], info['received_timestamp']))
+            is_zero = not any(data[-PRESSURES:])
+            self.messages.append(Heard(stamp, info['source_timestamp'], info['received_timestamp'], is_zero))
 
 
 class Listener:
@@ -201,7 +204,8 @@ def moments(listener: Listener, begin_ns: int, end_ns: int) -> dict[str, Array]:
         ways.append([*way, arrived[way[-1]]])
     columns = 1e-9 * (np.array(ways).T - begin_ns)
     names = ('sent', 'pose', 'state', 'command', 'arrived')
-    return dict(zip(names, columns, strict=True)) | {'lost': np.array([lost])}
+    idle = np.mean([m.is_zero for m in listener.commands.messages if begin_ns <= m.published < end_ns])
+    return dict(zip(names, columns, strict=True)) | {'lost': np.array([lost]), 'idle': np.array([idle])}
 
 
 def _cpu(pid: int) -> float:
@@ -266,7 +270,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p99 = float(np.quantile(way['arrived'] - way['sent'], 0.99))
     verdict = 'met' if p99 <= TARGET else 'missed'
     count, lost = way['sent'].size, int(way['lost'][0])
-    rate = f'{count} frames in {options.seconds:g} s, {lost} without a command'
+    idle = 100.0 * float(way['idle'][0])
+    rate = f'{count} frames in {options.seconds:g} s, {lost} without a command; vented in {idle:.0f} % of the commands'
     where = f'{os.cpu_count()} cores, load {load():.1f}, Python {platform.python_version()}'
     line = f'{rate}; {where}. Target {1e3 * TARGET:g} ms (99 %): {verdict}.'
     print(f'{text(stages)}\n\n{text(nodes)}\n\n{line}')
