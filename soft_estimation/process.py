@@ -47,7 +47,7 @@ class ProcessNoise:
     base_acceleration: float = quantity(
         0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white, of a base that somebody moves'
     )
-    step: float = quantity(5e-3, unit='s', doc='longest step between two linearisations')
+    step: float = quantity(0.01, unit='s', doc='longest step between two linearisations')
 
     def __post_init__(self) -> None:
         for name in ('force', 'drift', 'base_acceleration'):
