@@ -162,6 +162,6 @@ def test_a_played_bag_gives_the_states_of_the_live_rig(
     for stamp, state in live.items():
         for name in ('q', 'qd', 'qdd', 'covariance_diagonal'):
             ours, theirs = np.array(getattr(state, name)), np.array(getattr(played[stamp], name))
-            np.testing.assert_allclose(theirs, ours, rtol=1e-6, atol=1e-9)
+            np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12)
     recording = read_recording(path, rig.robot, rate=50.0)
     assert recording.source == 'state (/state)'
