@@ -97,13 +97,14 @@ def discretise(A, f, Q, dt):
 
 
 @njit(cache=True, error_model='numpy')
-def advance(A_model, B, rates, x, P, noise, memory, dt):
-    """(Phi, x, P) after dt of the state (q, qd, w), forces dw/dt = -w/memory + noise, or of (q, qd) if x has no w.
+def advance(linear, x, P, noise, dt):
+    """(Phi, x, P) after dt of the state (q, qd, w) with the unknown forces w, or of (q, qd) if x has no w.
 
-    Shapes: A_model (2n, 2n), B (2n, n), rates (2n,), noise (3, n): densities of white force, of the drift of w and of
-    acceleration.
+    linear: A (2n, 2n), B (2n, n) and rates (2n,) of (q, qd). noise (4, n): densities of white force, of the drift of w
+    and of acceleration, and the rate [1/s] at which w is forgotten.
     """
-    n, size = B.shape[1], P.shape[0]
+    A_model, B, rates = linear
+    n, size = B.shape[1], x.size
     A, Q, f = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
     A[: 2 * n, : 2 * n] = A_model
     f[: 2 * n] = rates
@@ -115,7 +116,7 @@ def advance(A_model, B, rates, x, P, noise, memory, dt):
     if size > 2 * n:
         A[: 2 * n, 2 * n :] = B
         for i in range(2 * n, 3 * n):
-            A[i, i], f[i] = -1.0 / memory, -x[i] / memory
+            A[i, i], f[i] = -noise[3, i - 2 * n], -noise[3, i - 2 * n] * x[i]
             Q[i, i] = noise[1, i - 2 * n]
     Phi, step, cov = discretise(A, f, Q, dt)
     moved, work = np.empty((size, size)), np.empty((size, size))
@@ -141,6 +142,15 @@ def factorise(S):
 
 
 @njit(cache=True, error_model='numpy')
+def solve_lower(L, b):
+    """Overwrite b (n, m) with L^-1 b, of a lower triangle L."""
+    for i in range(b.shape[0]):
+        for k in range(i):
+            b[i] -= L[i, k] * b[k]
+        b[i] /= L[i, i]
+
+
+@njit(cache=True, error_model='numpy')
 def correct(x, P, residual, H, variance, misfit):
     """(x, P, nis, test) after an update in Joseph's form; infinite, and nothing changed, if S is not positive.
 
@@ -157,18 +167,13 @@ def correct(x, P, residual, H, variance, misfit):
         wider[i, i] += (1.0 + misfit * misfit) * variance[i]
     if not (factorise(S) and factorise(wider)):
         return x, P, math.inf, math.inf
-    gain, whitened, tested = HP.copy(), residual.copy(), residual.copy()  # K^T, by two triangular solutions
-    for i in range(rows):
-        for k in range(i):
-            gain[i] -= S[i, k] * gain[k]
-            whitened[i] -= S[i, k] * whitened[k]
-            tested[i] -= wider[i, k] * tested[k]
-        gain[i] /= S[i, i]
-        whitened[i] /= S[i, i]
-        tested[i] /= wider[i, i]
+    gain, whitened, tested = HP.copy(), residual.copy().reshape(rows, 1), residual.copy().reshape(rows, 1)
+    solve_lower(S, gain)
+    solve_lower(S, whitened)
+    solve_lower(wider, tested)
     x_after = x.copy()
     for i in range(rows):
-        x_after += whitened[i] * gain[i]
+        x_after += whitened[i, 0] * gain[i]
     for i in range(rows - 1, -1, -1):
         for k in range(i + 1, rows):
             gain[i] -= S[k, i] * gain[k]
@@ -243,16 +248,17 @@ def hung_on(X_P, X_ref, X_meas, out):
 
 
 @njit(cache=True, error_model='numpy')
-def pose_innovations(X_M, J_tip, frames, arms, X_meas, X_ref, innovation, H):
-    """Fill in innovation (6k,) and H (6k, size) of k tracked frames from all frames X_M and the tip's Jacobian.
+def pose_innovations(X_M, J_tip, measured, arms, frames, size):
+    """Innovation (6k,) and H (6k, size) of k tracked frames from all frames X_M and the tip's Jacobian.
 
     Innovation (log R_meas R^T, p_meas - p) of the sensor's place, `arms` away from the frame's origin, in M's axes, the
     measured pose hung on the frame it refers to. frames (k, 4): index of the frame, and how many coordinates lie before
     it; the same of the frame it refers to, or -1 and 0. Coordinates between the two turn and move the frame as they
     do the tip; no other does.
     """
+    X_meas, X_ref = measured
     tip, R, Z, back = X_M.shape[0] - 1, np.empty((3, 3)), np.empty((3, 4)), np.empty(3)
-    H[:] = 0.0
+    innovation, H = np.empty(6 * len(frames)), np.zeros((6 * len(frames), size))
     for s in range(len(frames)):
         frame, columns, reference, first_column = frames[s]
         X, first = X_M[frame], 6 * s
@@ -275,6 +281,7 @@ def pose_innovations(X_M, J_tip, frames, arms, X_meas, X_ref, innovation, H):
             H[first + 3, j] = J_tip[3, j] + w1 * back[2] - w2 * back[1]
             H[first + 4, j] = J_tip[4, j] + w2 * back[0] - w0 * back[2]
             H[first + 5, j] = J_tip[5, j] + w0 * back[1] - w1 * back[0]
+    return innovation, H
 
 
 @njit(cache=True, error_model='numpy')

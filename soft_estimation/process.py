@@ -76,10 +76,11 @@ class Process:
         self.size = 3 * n if noise.drift > 0.0 else 2 * n
         self.given = slice(0, 6 if robot.description.base.type == 'prescribed' else 0)
         self.force_scale = force_scale(robot)
-        self._densities = np.zeros((3, n))  # of white force, drift and acceleration
-        self._densities[0] = (noise.force * self.force_scale) ** 2
-        self._densities[1] = (noise.drift * self.force_scale) ** 2
-        self._densities[2, self.given] = noise.base_acceleration**2
+        self._noise = np.zeros((4, n))  # of white force, drift and acceleration; forgetting
+        self._noise[0] = (noise.force * self.force_scale) ** 2
+        self._noise[1] = (noise.drift * self.force_scale) ** 2
+        self._noise[2, self.given] = noise.base_acceleration**2
+        self._noise[3] = 1.0 / noise.memory
         chambers = robot.description.actuation.chambers
         constant = all(chamber.work in CONSTANT_WORK for chamber in chambers)
         self._actuation = robot.actuation(robot.rest) if constant else None
@@ -161,9 +162,8 @@ class Process:
         return [start + k * (end - start) / count for k in range(1, count)] + [end][:count]
 
     def _step(self, belief: Belief, t: float, pressure: Array) -> tuple[Belief, Array]:
-        A, B, rates = self.linearise(belief.x, pressure)
-        dt, noise = t - belief.t, self._densities
-        Phi, x, P = advance(A, B, rates, belief.x, belief.P, noise, self.noise.memory, dt)
+        linear = self.linearise(belief.x, pressure)
+        Phi, x, P = advance(linear, belief.x, belief.P, self._noise, t - belief.t)
         return Belief(t, x, P), Phi
 
 

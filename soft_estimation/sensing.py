@@ -76,12 +76,9 @@ class PoseSet(NamedTuple):
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         """Innovation (log R_meas R^T, p_MS_meas - p_MS), world axes: the noise is that of the sensor's own place."""
-        robot, rows = process.robot, 6 * len(self.sensors)
-        q = x[: process.n]
-        innovation, H = np.empty(rows), np.empty((rows, process.size))
-        J_tip, X_M = robot.jacobian(q, 'tip'), robot.forward_kinematics(q)
-        place = self.place
-        pose_innovations(X_M, J_tip, place.frames, place.p_FS, self.X_MF, self.X_ref, innovation, H)
+        q, robot, place = x[: process.n], process.robot, self.place
+        X_M, J_tip, measured = robot.forward_kinematics(q), robot.jacobian(q, 'tip'), (self.X_MF, self.X_ref)
+        innovation, H = pose_innovations(X_M, J_tip, measured, place.p_FS, place.frames, process.size)
         return Reading(innovation, H, self.variance.ravel())
 
     def only(self, k: int) -> PoseSet:
