@@ -1,0 +1,139 @@
+"""The launched loop, all of it processes: whatever is sent to it and whichever node is killed, it ends vented.
+
+A minute of garbage: `ABUSE_SECONDS=60 make test ARGS='test/ros/test_closed_loop.py -k garbage'`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from ros.test_controllers import ACTUATION, ROBOT, garbage, trajectory
+from soft_robot_suite.msg import ChamberPressures, SoftState
+from trajectory_msgs.msg import JointTrajectory
+
+from soft_dynamics.ros.qos import COMMAND, STATE
+from tools.simulation import Ended, Simulation, patient
+
+CONTROLLER = 'configuration_controller'
+PATIENCE = 90.0  # [s] for half a dozen processes to start, or a node to come back, on a busy machine
+VENTED = 0.02 * ACTUATION.pressure_max  # [Pa]
+INFLATED = 0.15 * ACTUATION.pressure_max  # [Pa]
+# Never at rest for a minute, and never without air.
+SWAYING = trajectory(*((0.5 * k, [0.25 + 0.05 * np.sin(k)] * 8) for k in range(2, 120)))
+ABUSE = float(os.environ.get('ABUSE_SECONDS', '8'))  # [s]
+
+
+class Loop:
+    """The launch, somebody who gives references, and what was ever commanded."""
+
+    def __init__(self, node: Any, simulation: Simulation) -> None:
+        self.node, self.simulation = node, simulation
+        self.states: list[SoftState] = node.collect(SoftState, 'state', STATE)
+        self.commands: list[ChamberPressures] = node.collect(ChamberPressures, 'pressure/command', COMMAND)
+        self.references = node.create_publisher(JointTrajectory, 'reference/configuration', COMMAND)
+
+    def until(self, condition: Any, what: str) -> None:
+        def holds() -> bool:
+            self.simulation.check()
+            return bool(condition())
+
+        try:
+            self.node.spin_until(holds, what, PATIENCE)
+        except (TimeoutError, Ended) as error:
+            raise AssertionError(f'{error}\n{"".join(self.simulation.lines[-30:])}') from None
+
+    def pressure(self) -> float:
+        """The highest in the chambers of the plant [Pa]: the truth, not what a bridge says."""
+        with self.simulation.rig as rig:
+            state = rig.state()
+        for name in ('pressure', 'command'):
+            values = np.array(state[name])
+            assert np.all((values >= -1.0) & (values <= 1.001 * ACTUATION.pressure_max)), (name, values)
+        return max(state['pressure'])
+
+    def until_ready(self) -> None:
+        self.states.clear()
+        self.commands.clear()
+        listens = self.references.get_subscription_count
+        self.until(lambda: len(self.states) > 10 and len(self.commands) > 10 and listens(), 'loop')
+
+    def inflate(self) -> None:
+        """Give a reference, again if the machine was too busy for the first, until there is air in the arm."""
+        told = -np.inf
+
+        def inflated() -> bool:
+            nonlocal told
+            if time.monotonic() - told > 5.0:
+                told = time.monotonic()
+                self.references.publish(SWAYING)
+            return self.pressure() > INFLATED
+
+        self.until(inflated, 'pressure')
+
+    def check_commands(self) -> None:
+        p = np.array([command.pressure for command in self.commands])
+        assert np.all(np.isfinite(p))
+        assert np.all((p >= ACTUATION.pressure_min) & (p <= ACTUATION.pressure_max))
+
+
+@pytest.fixture(scope='module')
+def loop(module_ros_client_node: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
+    robot = patient(ROBOT.name, tmp_path_factory.mktemp('robot'))
+    with Simulation(robot=robot, rate=50, ft='none', shape='false') as simulation:
+        yield Loop(module_ros_client_node, simulation)
+
+
+def test_nothing_is_inflated_before_a_reference_and_the_arm_follows_one(loop: Loop) -> None:
+    loop.until_ready()
+    assert loop.pressure() < VENTED
+    assert not any(any(command.pressure) for command in loop.commands)
+    loop.inflate()
+    loop.until(lambda: max(np.abs(loop.states[-1].q)) > 0.1, 'bend')
+    loop.check_commands()
+
+
+def test_garbage_never_makes_a_command_outside_the_limits(loop: Loop) -> None:
+    loop.until_ready()
+    states = loop.node.create_publisher(SoftState, 'state', STATE)
+    pretended = loop.node.create_publisher(ChamberPressures, 'pressure/measured', 5)
+    rng = np.random.default_rng(0)
+    end = time.monotonic() + ABUSE
+    while time.monotonic() < end:
+        loop.references.publish(garbage(CONTROLLER))
+        values = rng.choice([np.nan, np.inf, -1e300, 1e9, 0.0, 0.5], rng.choice([7, 8]))
+        message = SoftState(names=list(ROBOT.coordinate_names), q=values.tolist(), qd=values.tolist())
+        message.header.stamp = loop.node.get_clock().now().to_msg()
+        if rng.random() < 0.2:
+            states.publish(message)
+            pretended.publish(ChamberPressures(names=['x'], pressure=[float(values[0])]))
+        loop.node.spin_for(0.02)
+        loop.pressure()
+    for publisher in (states, pretended):
+        loop.node.destroy_publisher(publisher)
+    assert loop.commands
+    loop.check_commands()
+
+
+@pytest.mark.parametrize('node', ['state_estimator', 'mocap_bridge', 'pressure_bridge', CONTROLLER])
+def test_a_node_killed_in_motion_ends_vented(loop: Loop, node: str) -> None:
+    loop.until_ready()
+    loop.inflate()
+    loop.simulation.kill(node)
+    loop.until(lambda: loop.pressure() < VENTED, f'vented arm after the death of {node}')
+    loop.check_commands()
+    loop.until(lambda: any(death.startswith(node) for death in loop.simulation.deaths), 'report')
+    if node != CONTROLLER:  # the others are started again, and the arm stays vented until a new reference
+        loop.until(lambda: node not in loop.simulation.dead, f'return of {node}')
+        loop.until_ready()
+        assert loop.pressure() < VENTED
+
+
+def test_without_the_rig_everything_ends(loop: Loop) -> None:
+    loop.simulation.kill('virtual_rig')
+    assert loop.simulation.process.wait(PATIENCE) == 1
+    loop.check_commands()
