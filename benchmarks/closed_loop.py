@@ -158,10 +158,11 @@ def measure(
             say(f'the loop runs; measuring for {seconds:g} s')
             _draw(listener, eight, SETTLE)
             pids = dict(simulation.pids)
-            cpu, begin = {node: _cpu(pid) for node, pid in pids.items()}, time.time_ns()
+            cpu, begin, busy = {node: _cpu(pid) for node, pid in pids.items()}, time.time_ns(), _busy()
             _draw(listener, eight, seconds)
             end = time.time_ns()
             shares = {node: (_cpu(pid) - cpu[node]) / ((end - begin) * 1e-9) for node, pid in pids.items()}
+            shares['whole computer'] = (_busy() - busy) / ((end - begin) * 1e-9)
             _draw(listener, eight, 0.5)
         finally:
             listener.close()
@@ -214,14 +215,21 @@ def _cpu(pid: int) -> float:
     return (int(stat[11]) + int(stat[12])) / os.sysconf('SC_CLK_TCK')
 
 
+def _busy() -> float:
+    """Return the seconds of CPU that all processes of this computer have used."""
+    user, nice, system = Path('/proc/stat').read_text().split()[1:4]
+    return (int(user) + int(nice) + int(system)) / os.sysconf('SC_CLK_TCK')
+
+
 def tables(way: dict[str, Array], shares: dict[str, float]) -> tuple[list[list[str]], list[list[str]]]:
     """Return latencies and CPU as rows, each with its header."""
     stages = [['stage', 'p50', 'p99', 'largest']]
     for name, (start, stop) in STAGES.items():
         quantiles = np.quantile(way[stop] - way[start], (0.5, 0.99, 1.0))
         stages.append([name, *(f'{1e3 * value:.2f} ms' for value in quantiles)])
-    nodes = [['node', 'CPU'], *([node, f'{100.0 * share:.0f} %'] for node, share in shares.items())]
-    nodes.append(['all', f'{100.0 * sum(shares.values()):.0f} %'])
+    own = sum(share for node, share in shares.items() if node != 'whole computer')
+    named = shares | {'all of them': own, 'whole computer': shares['whole computer']}
+    nodes = [['node', 'CPU'], *([node, f'{100.0 * share:.0f} %'] for node, share in named.items())]
     return stages, nodes
 
 
