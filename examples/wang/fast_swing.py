@@ -1,4 +1,4 @@
-"""The fastest swing: all four segments bend to and fro by 0.3 rad at 12 pi/5 rad/s, on the virtual rig's plant.
+"""The fastest swing: all four segments bend both ways by 0.3 rad at 12 pi/5 rad/s, on the virtual rig's plant.
 
 Problem: how fast is the tip, how far and how late is the plant behind the reference, under the configuration law as
 in the paper, the same with the valves' lag made up for, and the predictive law? Symbols: q angles [rad], swing their
