@@ -198,7 +198,6 @@ def picture(figures: list[Drawn], file: Path) -> None:
         )
         for (above, off, air), figure in zip(axes.T, figures, strict=True):
             _draw(above, off, air, figure)
-        canvas.tight_layout()
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_name(f'.{file.name}.{id(figures)}.part')
         canvas.savefig(part, format='png', dpi=110)
