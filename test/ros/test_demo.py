@@ -20,10 +20,12 @@ LIMIT = 240.0  # [s]
 class Demo:
     """A running demo, its lines and the processes it named."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, picture: Path, seconds: float) -> None:
         command = [sys.executable, 'tools/run.py', '--own-domain', 'python', '-m', 'tools.demo']
+        short = ['--seconds', str(seconds), '--star', '0.2', '--rate', '50']
+        self.picture = picture
         self.process = subprocess.Popen(
-            [*command, '--seconds', str(seconds)],
+            [*command, *short, '--figure', str(picture)],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -63,11 +65,11 @@ class Demo:
 
 
 @pytest.fixture
-def demo():
+def demo(tmp_path):
     running: list[Demo] = []
 
     def start(seconds: float) -> Demo:
-        running.append(Demo(seconds))
+        running.append(Demo(tmp_path / f'demo{len(running)}.png', seconds))
         return running[-1]
 
     yield start
@@ -78,8 +80,8 @@ def demo():
 
 
 def test_two_demos_at_once_and_a_killed_bridge_comes_back(demo):
-    first, second = demo(4.0), demo(10.0)
-    second.wait_for('bending the arm')
+    first, second = demo(4.0), demo(6.0)
+    second.wait_for('figure of eight, ')
     second.kill('ft_bridge')
     assert first.end() == 0, ''.join(first.lines)
     assert second.end() == 0, ''.join(second.lines)
@@ -87,17 +89,28 @@ def test_two_demos_at_once_and_a_killed_bridge_comes_back(demo):
     second.wait_for(r'! ft_bridge is back as process \d+')
     for each in (first, second):
         each.wait_for(r'weight at rest 29\.\d+ N measured at the base, 29\.43 N by the robot file')
+        each.wait_for(r'task controller took over: \d+ ms between two commands')
+        each.wait_for(r'figure of eight +configuration +0 g +[\d.]+ mm')
+        each.wait_for(r'star +task +200 g +[\d.]+ mm')
         each.wait_for(r'vented the arm in')
         each.wait_for(r'done in .*exit code \d, no process is left')
+        assert each.picture.read_bytes().startswith(b'\x89PNG')
         assert 'Traceback' not in ''.join(each.lines)
         assert not each.left_over()
 
 
-def test_demo_without_its_rig_fails_in_one_line(demo):
+@pytest.mark.parametrize(
+    ('node', 'line'),
+    [
+        ('virtual_rig', r'failed: the launch ended with exit code 1: virtual_rig died \(.*exit code -9'),
+        ('configuration_controller', r'failed: configuration_controller died and nobody is in command'),
+    ],
+)
+def test_demo_without_a_node_it_cannot_do_without_fails_in_one_line(demo, node, line):
     only = demo(30.0)
-    only.wait_for('bending the arm')
-    only.kill('virtual_rig')
+    only.wait_for('figure of eight, ')
+    only.kill(node)
     assert only.end() == 1
-    only.wait_for(r'failed: the launch ended with exit code 1: virtual_rig died \(.*exit code -9')
+    only.wait_for(line)
     assert 'Traceback' not in ''.join(only.lines)
     assert not only.left_over()
