@@ -28,10 +28,17 @@ Case = Callable[[], tuple[Description, list[Recording], str, Sequence[str], Opti
 
 
 def made(
-    robot: Robot, t: Array, q: Array, pressure: Array, noise: float, bandwidth: float, **more: Any
+    robot: Robot,
+    t: Array,
+    q: Array,
+    pressure: Array,
+    noise: float,
+    bandwidth: float,
+    seed: int = 0,
+    **more: Any,
 ) -> Recording:
     """A recording of motion q with white noise on it."""
-    q = q + noise * np.random.default_rng(0).standard_normal(q.shape)
+    q = q + noise * np.random.default_rng(seed).standard_normal(q.shape)
     smooth = smoothing_spline(t, q, bandwidth)
     return Recording(robot.name, t, q, smooth(t, 1), smooth(t, 2), pressure, **more)
 
@@ -69,25 +76,28 @@ def random_steps() -> tuple[Description, list[Recording], str, Sequence[str], Op
 
 
 def mehl() -> tuple[Description, list[Recording], str, Sequence[str], Options]:
-    """Mehl's actuator with valves open or shut every 0.5 s; noise 20 um and 20 mN."""
+    """Mehl's actuator, four runs with valves open or shut every 0.5 s; noise 20 um and 20 mN."""
     robot, rng, dt = Robot(load_description('floating_actuator')), np.random.default_rng(1), 0.005
-    t = np.arange(0.0, 4.0, dt)
-    line = follow_evenly(75e3 * (rng.random((8, 3)) > 0.5)[(t // 0.5).astype(int)], dt, 0.01)
-    p = follow_evenly(line, dt, robot.description.actuation.valve_lag)
-    motion = robot.simulate(robot.rest, np.zeros(robot.nq), p, t, step=2e-3)
-    qdd = robot.forward_dynamics(motion.q, motion.qd, np.einsum('kij,kj->ki', robot.actuation(motion.q), p))
-    wrench = robot.base_wrench(motion.q, motion.qd, qdd) + 0.02 * rng.standard_normal((t.size, 6))
-    recording = made(robot, t, motion.q, line, 2e-5, 40.0, wrench_B=wrench)
-    return robot.description, [recording], 'mehl', (), Options(trials=800)
+    t, recordings = np.arange(0.0, 4.0, dt), []
+    for seed in range(4):
+        line = follow_evenly(75e3 * (rng.random((8, 3)) > 0.5)[(t // 0.5).astype(int)], dt, 0.01)
+        p = follow_evenly(line, dt, robot.description.actuation.valve_lag)
+        motion = robot.simulate(robot.rest, np.zeros(robot.nq), p, t, step=2e-3)
+        qdd = robot.forward_dynamics(
+            motion.q, motion.qd, np.einsum('kij,kj->ki', robot.actuation(motion.q), p)
+        )
+        wrench = robot.base_wrench(motion.q, motion.qd, qdd) + 0.02 * rng.standard_normal((t.size, 6))
+        recordings.append(made(robot, t, motion.q, line, 2e-5, 40.0, seed=seed, wrench_B=wrench))
+    return robot.description, recordings, 'mehl', (), Options(trials=800)
 
 
 def wang() -> tuple[Description, list[Recording], str, Sequence[str], Options]:
-    """Wang's arm: three free swings from random poses, and one slow inflation; noise 0.2 mrad."""
+    """Wang's arm: three free swings from random poses, and one slow inflation; noise 0.1 mrad."""
     robot, rng = Robot(load_description('honeycomb_arm')), np.random.default_rng(1)
     t, slow = np.arange(0.0, 4.0, 0.01), np.arange(0.0, 20.0, 0.02)
     none, m = np.zeros((t.size, 16)), np.arange(16)
     swings = [
-        made(robot, t, moved(robot, t, none, q0), none, 2e-4, 8.0)
+        made(robot, t, moved(robot, t, none, q0), none, 1e-4, 8.0)
         for q0 in 0.15 * rng.standard_normal((3, 8))
     ]
     p = (
@@ -95,7 +105,7 @@ def wang() -> tuple[Description, list[Recording], str, Sequence[str], Options]:
         * (1 + np.sin(2 * np.pi * slow[:, None] / 20 * (1 + m % 5) + m))
         * np.minimum(slow / 4, 1)[:, None]
     )
-    swings.append(made(robot, slow, moved(robot, slow, p), p, 2e-4, 3.0))
+    swings.append(made(robot, slow, moved(robot, slow, p), p, 1e-4, 3.0))
     return robot.description, swings, 'wang', (), Options()
 
 

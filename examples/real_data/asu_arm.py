@@ -25,6 +25,7 @@ from soft_estimation.recording import Recording
 from soft_estimation.validation import free_run
 
 ROBOT = Path(__file__).with_name('asu_arm.yaml')
+ROOT = ROBOT.parents[2]
 KEYS = (
     *('*.stiffness', '*.damping', '*_right.gain', '*_left.gain', 'proximal.rest[1]', 'distal.rest[1]'),
     *('fill_lag=0.05:1', 'vent_lag=0.3:5'),
@@ -43,16 +44,43 @@ def model_error(robot: Description, recording: Recording) -> Array:
     return np.degrees([table[k].rmse for k in BENDS])
 
 
+def draw(robot: Description, recording: Recording, file: Path) -> None:
+    """Measured and free-running bends over time."""
+    from matplotlib import pyplot as plt
+
+    found = free_run(Robot(robot), recording, lambda part: None)
+    with plt.style.context(ROOT / 'docs' / 'figures' / 'style.mplstyle'):
+        figure, axes = plt.subplots(figsize=(7, 3))
+        for k, name in zip(BENDS, ('proximal', 'distal'), strict=True):
+            (line,) = axes.plot(recording.t, np.degrees(recording.q[:, k]), label=f'{name}, measured')
+            axes.plot(
+                found.t, np.degrees(found.q[:, k]), '--', color=line.get_color(), label=f'{name}, model'
+            )
+        axes.set(xlabel='time [s]', ylabel='bend [deg]')
+        axes.legend(ncols=4, loc='lower center', bbox_to_anchor=(0.5, 1.0), fontsize='small')
+        figure.savefig(file)
+
+
 def main(args: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('--starts', type=int, default=3, help='of the search')
+    parser.add_argument(
+        '--check', type=Path, help='test this robot file on the whole recording instead of fitting'
+    )
+    parser.add_argument('--figure', type=Path, help='with --check: draw measured and modelled bends')
     parser.add_argument('--write', type=Path, help='robot file with what the whole recording says')
     options = parser.parse_args(args)
     robot = load(ROBOT)
     file = folder('asu_two_segment_arm') / 'apr_18_data_collect_1.txt.gz'
     whole = imported(file, 'asu_two_segment_arm', robot, rate=20.0, bandwidth=2.0)
+    if options.check:
+        given = load(options.check).description
+        print('free-run rms error of v1, v2 [deg]:', *(f'{error:.2f}' for error in model_error(given, whole)))
+        if options.figure:
+            draw(given, whole, options.figure)
+        return
     half = whole.duration / 2
     parts = {
         'first half': whole.part(0.0, half),

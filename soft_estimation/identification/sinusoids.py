@@ -15,7 +15,7 @@ from scipy import optimize
 
 from soft_dynamics.arguments import Array
 
-GAIN = 0.9  # one more mode must bring the error below this part of what it was
+GAIN = 0.8  # one more mode must bring the error below this part of what it was, or it is only noise
 PENCIL_SAMPLES = 300
 
 

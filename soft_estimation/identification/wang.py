@@ -27,6 +27,7 @@ NO_PRESSURE = 0.01  # of pressure_max
 LINEAR = ('stiffness', 'cubic_stiffness', 'damping', 'gain', 'mass')
 LEAST_FACTOR = 1e-3
 MODES = 8
+SETTLE = 0.3  # [s] after the release, by when modes are gone that are too fast to sample
 
 
 def keys(robot: Description) -> list[str]:
@@ -104,11 +105,12 @@ def _moved(parameter: Parameter, x: float, factor: float) -> float:
 
 def _smooth(problem: Problem, recording: Recording) -> States:
     """A swing as damped sinusoids, in the coordinates that move."""
-    moving = problem.moving
-    swing = fit_swing(recording.t, recording.q[:, moving], MODES)
-    q, qd, qdd = recording.q.copy(), np.zeros_like(recording.q), np.zeros_like(recording.q)
+    moving, rows = problem.moving, recording.t >= SETTLE
+    q, pressure = recording.q[rows], np.zeros_like(recording.pressure[rows])
+    swing = fit_swing(recording.t[rows], q[:, moving], MODES)
+    qd, qdd = np.zeros_like(q), np.zeros_like(q)
     q[:, moving], qd[:, moving], qdd[:, moving] = swing.q, swing.qd, swing.qdd
-    return _states(problem, q, qd, qdd, np.zeros_like(recording.pressure))
+    return _states(problem, q, qd, qdd, pressure)
 
 
 def _as_measured(problem: Problem, recording: Recording) -> States:

@@ -19,7 +19,7 @@ from soft_estimation.identification.sinusoids import fit_swing
 from soft_estimation.identification.swarm import minimise
 
 SHARED = ('*.stiffness', '*.damping')
-BUDGET = {'least_squares': Options(starts=1), 'jensen': Options(trials=150), 'godage': Options(trials=250)}
+BUDGET = {'least_squares': Options(starts=1), 'jensen': Options(trials=400), 'godage': Options(trials=250)}
 
 
 @pytest.fixture(scope='module')
@@ -34,7 +34,7 @@ def test_stiffness_and_damping_are_found_again(bending, method) -> None:
     found = identify(problem_of(guess, [recording], method, SHARED), method, BUDGET[method])
     off = deviations(found, truth)
     assert abs(off['*.stiffness']) < 0.02
-    assert abs(off['*.damping']) < (0.05 if method == 'jensen' else 0.02)  # few trials; the study takes more
+    assert abs(off['*.damping']) < (0.05 if method == 'jensen' else 0.02)  # it has no slopes to go by
     assert np.all(found.error < 0.1 * found.before)
 
 
@@ -83,19 +83,39 @@ def test_slopes_match_differences_of_runs(name, keys) -> None:
 
 def test_mehls_values_are_found_again() -> None:
     truth = load_description('floating_actuator')
-    dt = 0.005
-    t, rng = np.arange(0.0, 2.0, dt), np.random.default_rng(1)
-    command = 75e3 * (rng.random((4, 3)) > 0.5)[(t // 0.5).astype(int)]
-    line = follow_evenly(command, dt, 0.01)
-    pressure = follow_evenly(line, dt, truth.actuation.valve_lag)
-    recording = recorded(Robot(truth), t, pressure, noise=2e-5, bandwidth=40.0, shown=line, force_noise=0.02)
+    dt, rng, runs = 0.005, np.random.default_rng(1), []
+    t = np.arange(0.0, 3.0, dt)
+    for seed in range(4):
+        line = follow_evenly(75e3 * (rng.random((6, 3)) > 0.5)[(t // 0.5).astype(int)], dt, 0.01)
+        pressure = follow_evenly(line, dt, truth.actuation.valve_lag)
+        settings = {'noise': 1e-5, 'bandwidth': 40.0, 'force_noise': 0.02, 'seed': seed}
+        runs.append(recorded(Robot(truth), t, pressure, shown=line, **settings))
     guess = wrong(truth, stiffness=1.5, damping=0.6, mass=1.3, area=0.8)
-    problem = problem_of(guess, [recording], 'mehl')
+    problem = problem_of(guess, runs, 'mehl')
     x = mehl_way.search(problem, Options(trials=500), lambda part, note: None, Checkpoint(None, ''))
     true = select(truth, [p.key for p in problem.parameters])
+    # The damping is worth 1.3 ms of lag beside the valve's 7 ms: a little error of that one is a large one of this.
+    tolerance = {'stiffness': 0.02, 'mass': 0.02, 'area': 0.02, 'damping': 0.05}
     for parameter, now, right in zip(problem.parameters, x, true, strict=True):
-        if parameter.targets[0].field in ('stiffness', 'damping', 'mass', 'area'):
-            assert parameter.value(now) == pytest.approx(right.shown, rel=0.03), parameter.key
+        if (field := parameter.targets[0].field) in tolerance:
+            assert parameter.value(now) == pytest.approx(right.shown, rel=tolerance[field]), parameter.key
+
+
+def test_wangs_values_are_found_again() -> None:
+    truth, rng = load_description('honeycomb_arm'), np.random.default_rng(1)
+    robot, t, slow = Robot(truth), np.arange(0.0, 3.0, 0.01), np.arange(0.0, 8.0, 0.04)
+    none, m = np.zeros((t.size, 16)), np.arange(16)
+    runs = [recorded(robot, t, none, q0=q0, noise=1e-4) for q0 in 0.15 * rng.standard_normal((2, 8))]
+    pressure = (
+        60e3 * np.sin(slow[:, None] * (0.2 + 0.1 * (m % 5)) + m) ** 2 * np.minimum(slow / 3, 1)[:, None]
+    )
+    runs.append(recorded(robot, slow, pressure, noise=1e-4, bandwidth=3.0))
+    problem = problem_of(wrong(truth, stiffness=1.5, damping=0.6), runs, 'wang')
+    x = METHODS['wang'].search(problem, Options(), lambda part, note: None, Checkpoint(None, ''))
+    true = select(truth, [p.key for p in problem.parameters])
+    for parameter, now, right in zip(problem.parameters, x, true, strict=True):
+        weak = parameter.key.startswith('segment4.damping')  # the last segment's damper moves next to nothing
+        assert parameter.value(now) == pytest.approx(right.shown, rel=0.1 if weak else 0.02), parameter.key
 
 
 def test_a_sum_of_damped_sinusoids_is_found_exactly() -> None:

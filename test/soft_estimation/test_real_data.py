@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from examples.real_data import silicone_beam
-from examples.real_data.data import SHARED
+from examples.real_data import asu_arm, silicone_beam
+from examples.real_data.bar import bar_error
+from examples.real_data.data import SHARED, imported
 from soft_dynamics.description import load_description
+from soft_dynamics.robot import load
 
 pytestmark = [
     pytest.mark.real_data,
@@ -19,8 +21,8 @@ def test_one_modulus_gives_frequency_and_sag_of_the_unloaded_and_the_loaded_beam
     data = SHARED / 'ethz_silicone' / 'beam'
     real = {name: silicone_beam.measured(data / file) for name, (file, _) in silicone_beam.CASES.items()}
     beam = silicone_beam.fit(load_description(silicone_beam.ROBOT), real['unloaded'])
-    for name, (_, load) in silicone_beam.CASES.items():
-        model = silicone_beam.modelled(beam, load)
+    for name, (_, mass) in silicone_beam.CASES.items():
+        model = silicone_beam.modelled(beam, mass)
         assert model.frequency == pytest.approx(real[name].frequency, rel=0.05), name
         assert model.sag == pytest.approx(real[name].sag, rel=0.05), name
 
@@ -33,3 +35,11 @@ def test_a_stiffer_beam_sags_less_and_swings_faster() -> None:
     )
     assert stiff.frequency / soft.frequency == pytest.approx(1.1, rel=0.02)
     assert soft.sag / stiff.sag == pytest.approx(1.21, rel=0.03)
+
+
+def test_the_identified_arm_runs_freely_with_less_error_than_gains_and_a_lag() -> None:
+    robot = load(asu_arm.ROBOT.with_name('asu_arm_identified.yaml'))
+    file = SHARED / 'asu_two_segment_arm' / 'apr_18_data_collect_1.txt.gz'
+    recording = imported(file, 'asu_two_segment_arm', robot, rate=20.0, bandwidth=2.0)
+    bar = np.degrees(bar_error(recording, recording, asu_arm.BENDS))
+    assert np.all(asu_arm.model_error(robot.description, recording) < bar)
