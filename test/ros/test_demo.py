@@ -80,7 +80,7 @@ def demo(tmp_path):
 
 
 def test_two_demos_at_once_and_a_killed_bridge_comes_back(demo):
-    first, second = demo(4.0), demo(6.0)
+    first, second = demo(8.0), demo(10.0)
     second.wait_for('figure of eight, ')
     second.kill('ft_bridge')
     assert first.end() == 0, ''.join(first.lines)
