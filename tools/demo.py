@@ -214,8 +214,7 @@ def run(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     client = Client(robot, simulation)
     facts: list[str] = []
-    figures: list[Drawn] = []
-    failure = ''
+    figures, failure = list[Drawn](), ''
     try:
         figures = perform(client, options, facts)
     except (Failure, Ended, Vented, TimeoutError) as reason:
@@ -234,8 +233,9 @@ def run(options: argparse.Namespace) -> int:
         return 1
     picture(figures, options.figure)
     say(f'picture: {options.figure}')
-    seconds = time.monotonic() - begun
-    say(f'done in {seconds:.0f} s; the launch ended with exit code {code}, no process is left')
+    say(
+        f'done in {time.monotonic() - begun:.0f} s; the launch ended with exit code {code}, no process is left'
+    )
     return 0
 
 

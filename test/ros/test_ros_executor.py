@@ -1,0 +1,74 @@
+"""LeanExecutor calls what rclpy's own executor calls, also for entities that come and go meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import rclpy
+from rclpy.node import Node
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from soft_dynamics.ros.executor import LeanExecutor
+
+LIMIT = 30.0  # [s]
+
+
+@pytest.fixture
+def node() -> Iterator[Any]:
+    rclpy.init()
+    made = Node('executor_test')
+    made.lean = LeanExecutor()
+    made.lean.add_node(made)
+    yield made
+    made.lean.shutdown()
+    made.destroy_node()
+    rclpy.try_shutdown()
+
+
+def until(node: Any, done: Callable[[], Any]) -> None:
+    end = time.monotonic() + LIMIT
+    while not done():
+        assert time.monotonic() < end
+        node.lean.spin_once(timeout_sec=0.05)
+
+
+def test_timers_messages_and_services_are_served(node: Any) -> None:
+    heard: list[str] = []
+    publisher = node.create_publisher(String, 'talk', 10)
+    node.create_timer(0.01, lambda: publisher.publish(String(data='x')))
+    node.create_subscription(String, 'talk', lambda message: heard.append(message.data), 10)
+    node.create_service(Trigger, 'ask', lambda *_: Trigger.Response(success=True))
+    client = node.create_client(Trigger, 'ask')
+    until(node, lambda: len(heard) > 5 and client.service_is_ready())
+    future = client.call_async(Trigger.Request())
+    until(node, future.done)
+    assert future.result().success
+
+
+def test_entities_may_come_and_go_in_a_callback(node: Any) -> None:
+    fired: list[str] = []
+
+    def second() -> None:
+        fired.append('second')
+
+    def first() -> None:
+        fired.append('first')
+        node.destroy_timer(timer)
+        node.create_timer(0.0, second)
+
+    timer = node.create_timer(0.0, first)
+    until(node, lambda: fired.count('second') > 2)
+    assert fired.count('first') == 1
+
+
+def test_an_error_in_a_callback_is_not_swallowed(node: Any) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    node.create_timer(0.0, fail)
+    with pytest.raises(ZeroDivisionError):
+        until(node, lambda: False)
