@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from soft_dynamics.arguments import Array, as_array, as_states
 from soft_dynamics.robot import Robot
 
 LEAST_IN_BLOCK = 4  # states
+Call = Callable[[Array, Array, Array], Array]
 
 
 class MomentumObserver:
@@ -47,9 +50,11 @@ class TipLoad:
 
     Both the generalised force of a motion and the wrench at the base are linear in that mass m:
         tau - tau_0 = m (tau_1 - tau_0)        W - W_0 = m (W_1 - W_0)
-    with 0 for the robot without and 1 for the robot with 1 kg more. Weighted least squares with exponential forgetting.
+    with 0 for the robot without and 1 for the robot with 1 kg more: weighted least squares over a sliding window. The
+    wrench's equation is multiplied not by its right side but by what that is at rest: accelerations are known badly,
+    stand on both sides, and would bias m (method of instrumental variables).
 
-    memory [s]: how long a sample counts; force_noise: standard deviation of tau [N m or N] as the model explains it;
+    memory [s]: length of the window; force_noise: standard deviation of tau [N m or N] as the model explains it;
     wrench_noise: the same of torque [N m] and force [N] at the base. The force is what tells a mass: it knows nothing
     of springs, and little of where exactly the mass is.
     """
@@ -57,7 +62,7 @@ class TipLoad:
     def __init__(
         self,
         robot: Robot,
-        memory: float = 1.0,
+        memory: float = 2.0,
         force_noise: float = 0.5,
         wrench_noise: tuple[float, float] = (0.5, 0.2),
     ) -> None:
@@ -65,31 +70,32 @@ class TipLoad:
             raise ValueError(f'memory must be > 0, got {memory}')
         self._without = robot
         self._with = robot.with_tip_load(robot.description.tip_load + 1.0)
-        self._memory, self._force_weight = memory, 1.0 / force_noise
-        self._wrench_weight = 1.0 / np.repeat(wrench_noise, 3)
-        self._t = -math.inf
+        self._memory, self._force_weight = memory, force_noise**-2
+        self._wrench_weight = 1.0 / np.repeat(wrench_noise, 3) ** 2
+        self._rows: deque[tuple[float, float, float]] = deque()  # t, and the row's parts of the two sums
         self._information = self._product = 0.0
 
     def feed(self, t: float, q: Any, qd: Any, qdd: Any, pressure: Any, wrench_B: Any = None) -> None:
         """Take the state, the pressures [Pa] and the wrench on the robot at its base, in its axes, at time t [s]."""
-        if not t >= self._t:
-            raise ValueError(f't: expected at least {self._t:.6f} s, got {t:.6f}')
+        if self._rows and not t >= self._rows[-1][0]:
+            raise ValueError(f't: expected at least {self._rows[-1][0]:.6f} s, got {t:.6f}')
         states, _ = as_states(self._without.nq, q=q, qd=qd, qdd=qdd)
         state = states['q'][0], states['qd'][0], states['qdd'][0]
-        tau_0, tau_1 = (robot.inverse_dynamics(*state) for robot in (self._without, self._with))
         tau = self._without.actuation(state[0]) @ as_array('pressure', pressure)
         free = slice(6 if self._without.description.base.type == 'prescribed' else 0, None)
-        keep = math.exp(-(t - self._t) / self._memory)
-        self._information, self._product, self._t = keep * self._information, keep * self._product, t
-        self._add(self._force_weight * (tau_1 - tau_0)[free], self._force_weight * (tau - tau_0)[free])
+        light, heavy = self._without, self._with
+        moving, left = _terms(light.inverse_dynamics, heavy.inverse_dynamics, state, tau)
+        weighted = self._force_weight * moving[free]
+        information, product = weighted @ moving[free], weighted @ left[free]
         if wrench_B is not None:
-            W_0, W_1 = (robot.base_wrench(*state) for robot in (self._without, self._with))
-            weight = self._wrench_weight
-            self._add(weight * (W_1 - W_0), weight * (as_array('wrench_B', wrench_B) - W_0))
-
-    def _add(self, regressor: Array, value: Array) -> None:
-        self._information += float(regressor @ regressor)
-        self._product += float(regressor @ value)
+            still = state[0], *np.zeros((2, state[0].size))
+            weighted = self._wrench_weight * (heavy.base_wrench(*still) - light.base_wrench(*still))
+            moving, left = _terms(light.base_wrench, heavy.base_wrench, state, as_array('wrench_B', wrench_B))
+            information, product = information + weighted @ moving, product + weighted @ left
+        self._rows.append((t, float(information), float(product)))
+        while self._rows[0][0] < t - self._memory:
+            self._rows.popleft()
+        self._information, self._product = (sum(row[k] for row in self._rows) for k in (1, 2))
 
     @property
     def mass(self) -> float:
@@ -100,6 +106,14 @@ class TipLoad:
     def standard_deviation(self) -> float:
         """[kg]"""
         return self._information**-0.5 if self._information > 0.0 else math.inf
+
+
+def _terms(
+    light: Call, heavy: Call, state: tuple[Array, Array, Array], measured: Array
+) -> tuple[Array, Array]:
+    """Return the force of 1 kg more, and what the robot without it leaves unexplained of the measured force."""
+    known = light(*state)
+    return heavy(*state) - known, measured - known
 
 
 class TipLoadOfStates:

@@ -49,7 +49,7 @@ class Plant:
         self._cubic = [
             (int(joint.dofadr[0]), int(joint.qposadr[0]), law.k3, law.rest) for joint, law in cubic
         ]
-        mujoco.mj_step1(model, self.data)
+        mujoco.mj_forward(model, self.data)  # so that the base sensor reads something before the first step
 
     @property
     def t(self) -> float:

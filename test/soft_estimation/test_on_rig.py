@@ -62,4 +62,4 @@ def test_outliers_are_not_visible(arm: sd.Robot, run: Run) -> None:
 @pytest.mark.parametrize('load', [0.1, 0.5])
 def test_a_tip_load_is_known_after_two_seconds(arm: sd.Robot, load: float) -> None:
     mass = tip_load(arm, record(2.1, 100, load), with_ft=True)
-    assert mass[round(2.0 / PERIOD)] == pytest.approx(load, rel=0.15)  # 0.13 at most was seen
+    assert mass[round(2.0 / PERIOD)] == pytest.approx(load, rel=0.1)
