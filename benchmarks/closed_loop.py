@@ -24,7 +24,7 @@ from benchmarks.measure import load
 from soft_dynamics.arguments import Array
 
 METHOD = """
-`simulation.launch.xml` as it is but for the rate: virtual rig, bridges, estimator, controller and others are processes
+`simulation.launch.xml` without F/T sensor and pictures: virtual rig, bridges, estimator, controller and model are processes
 of their own on one computer, and so is the listener that measures. The configuration controller is asked to follow
 Wang's figure of eight again and again; when states come too late it vents, as the last line tells. A frame's way begins
 when the virtual Motive takes it in hand (its encoding counts; the time is in the packet) and ends when the DDS of
@@ -132,7 +132,7 @@ class Listener:
 
 
 def measure(
-    rate: float, seconds: float, say: Callable[[str], None]
+    rate: float, estimator: str, seconds: float, say: Callable[[str], None]
 ) -> tuple[dict[str, Array], dict[str, float]]:
     """Return the moments (s since the start) of every frame's way, and the CPU of the nodes."""
     import rclpy
@@ -143,7 +143,7 @@ def measure(
 
     eight = Eight(sd.load(ROBOT), EIGHT)
     rclpy.init()
-    with Simulation(say, robot=ROBOT, rate=rate) as simulation:
+    with Simulation(say, robot=ROBOT, rate=rate, shape='false', ft='none', estimator=estimator) as simulation:
         listener = Listener(simulation.ports['mocap_port'])
         try:
             deadline = time.monotonic() + PATIENCE
@@ -262,6 +262,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         '--seconds', type=float, default=30.0, help='how long to measure, default %(default)g'
     )
     parser.add_argument('--rate', type=float, default=200.0, help='of the loop [Hz], default %(default)g')
+    parser.add_argument(
+        '--estimator', default='model', choices=('model', 'differentiator'), help='default %(default)s'
+    )
     parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}')
     options = parser.parse_args(arguments)
     if not options.seconds >= 2.0:
@@ -273,7 +276,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def say(message: str) -> None:
         print(f'closed_loop {time.monotonic() - begin:4.0f} s: {message}', file=sys.stderr, flush=True)
 
-    way, shares = measure(options.rate, options.seconds, say)
+    way, shares = measure(options.rate, options.estimator, options.seconds, say)
     stages, nodes = tables(way, shares)
     p99 = float(np.quantile(way['arrived'] - way['sent'], 0.99))
     verdict = 'met' if p99 <= TARGET else 'missed'

@@ -51,7 +51,11 @@ class Config:
     rate: float = quantity(
         200.0, unit='Hz', doc='of the state, two thirds of it at least; see the docs for when it is published'
     )
-    sensor_rate: float = quantity(125.0, unit='Hz', doc='samples of each sensor beyond this are left out')
+    sensor_rate: float = quantity(
+        125.0,
+        unit='Hz',
+        doc='samples of each sensor beyond this, or beyond rate if that is more, are left out',
+    )
     blackout_limit: float = quantity(2.0, unit='s', doc='without any sample no state is published any more')
     at_samples: bool = quantity(
         False,
@@ -225,7 +229,7 @@ class StateEstimator(ManagedNode):
         if self._start_ns is None:
             self._start_ns = stamp_ns if self.config.at_samples else now_ns
         t, now = (stamp_ns - self._start_ns) * 1e-9, (now_ns - self._start_ns) * 1e-9
-        if abs(t - self._last_fed.get(name, -np.inf)) < 0.9 / self.config.sensor_rate:
+        if abs(t - self._last_fed.get(name, -np.inf)) < 0.9 / max(self.config.sensor_rate, self.config.rate):
             return
         try:
             if t > now + FUTURE_LIMIT and not self.config.at_samples:

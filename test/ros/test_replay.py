@@ -25,7 +25,7 @@ from soft_estimation.recording import read_recording
 ESTIMATOR = 'soft_estimation.nodes.state_estimator'
 RECORDER, PLAYER = 'soft_dynamics.nodes.bag_recorder', 'soft_dynamics.nodes.bag_player'
 START = 120.0  # [s] more than the compiler takes when nothing is cached
-STEP_NS, POSES, PRESSURE_EVERY = 20_000_000, 60, 20
+STEP_NS, POSES, PRESSURE_EVERY = 20_000_000, 30, 10
 QUIET = 0.1  # [s] between a pressure and the poses around it: nobody can mistake their order
 FINGER = {
     'format': 1,
@@ -132,10 +132,10 @@ def recorded_live(ros_process: Any, rig: Rig, params: dict[str, Any], path: Path
     assert estimator.stop() == 0
     with open_bag(path) as bag:
         assert bag.counts == {
-            '/mocap/middle/pose': 60,
-            '/mocap/end/pose': 60,
-            '/pressure/measured': 3,
-            '/state': 60,
+            '/mocap/middle/pose': POSES,
+            '/mocap/end/pose': POSES,
+            '/pressure/measured': POSES // PRESSURE_EVERY,
+            '/state': POSES,
         }
     return live
 
