@@ -24,12 +24,12 @@ from benchmarks.measure import load
 from soft_dynamics.arguments import Array
 
 METHOD = """
-`simulation.launch.xml` without F/T sensor and pictures: virtual rig, bridges, estimator, controller and model are processes
-of their own on one computer, and so is the listener that measures. The configuration controller is asked to follow
-Wang's figure of eight again and again; when states come too late it vents, as the last line tells. A frame's way begins
-when the virtual Motive takes it in hand (its encoding counts; the time is in the packet) and ends when the DDS of
-another process has the command. Stages end when DDS gets the message from its node: the last pose of the frame, the
-first state after it, the first command after that. CPU is of one core, user and system.
+`simulation.launch.xml` without F/T sensor and pictures: virtual rig, bridges, estimator, controller and model are
+processes of their own on one computer, and so is the listener that measures. The configuration controller is asked
+to follow Wang's figure of eight again and again; when states come too late it vents, as the last line tells. A
+frame's way begins when the virtual Motive takes it in hand (its encoding counts; the time is in the packet) and
+ends when the DDS of another process has the command. Stages end when DDS gets the message from its node: the last
+pose of the frame, the first state after it, the first command after that. CPU is of one core, user and system.
 """
 DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'control.md'
 BEGIN, END = '<!-- benchmarks.closed_loop -->', '<!-- end of benchmarks.closed_loop -->'
