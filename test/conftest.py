@@ -9,10 +9,17 @@ LIVE = [HERE / 'ros', HERE / 'soft_hw_bridge', HERE / 'tools']
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give tests with processes, sockets and clocks a second try; the summary names each that needed it.
+    """Give tests with processes, sockets and clocks a second try, and mix their files with the others.
 
-    On a shared machine a process may stand still for seconds, which no test can tell from a fault.
+    On a shared machine a process may stand still for seconds, which no test can tell from a fault; the summary names
+    each test that needed its second try. Mixed, the two workers seldom both start processes.
     """
     for item in items:
         if any(folder in item.path.parents for folder in LIVE):
             item.add_marker(pytest.mark.flaky(reruns=1))
+    files = list(dict.fromkeys(item.path for item in items))
+    place = {}
+    for is_ros in (True, False):
+        group = [file for file in files if (HERE / 'ros' in file.parents) == is_ros]
+        place |= {file: k / len(group) for k, file in enumerate(group)}
+    items.sort(key=lambda item: place[item.path])

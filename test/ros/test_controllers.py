@@ -81,8 +81,9 @@ class Arm:
         self.until_highest(0.0, 0.0)
         t = np.array([time_to_seconds(c.header.stamp) for c in self.commands[first:]])
         p = np.array([c.pressure for c in self.commands[first:]])
-        too_fast = np.max(p[:-1] - p[1:], axis=1) > 1.1 * VENT_RATE * (np.diff(t) + 0.02)
-        noticed = t[:-1] > t[0] + SAFETY.state_timeout + 0.1
+        # A command is decided after the one before it was stamped, and stamped when its process gets to run.
+        too_fast = np.max(p[1:-1] - p[2:], axis=1) > 1.1 * VENT_RATE * (t[2:] - t[:-2])
+        noticed = t[:-2] > t[0] + SAFETY.state_timeout + 0.1
         assert not np.any(too_fast & noticed), 'vented faster than the ramp'
 
     def check_limits(self) -> None:
