@@ -56,7 +56,9 @@ class Config:
         unit='Hz',
         doc='samples of each sensor beyond this, or beyond rate if that is more, are left out',
     )
-    blackout_limit: float = quantity(2.0, unit='s', doc='without any sample no state is published any more')
+    blackout_limit: float = quantity(
+        2.0, unit='s', doc='without a sample that shows the shape no state is published'
+    )
     at_samples: bool = quantity(
         False,
         doc='publish at the times of samples only, not for now: a played bag then gives the same states',
@@ -102,6 +104,7 @@ class StateEstimator(ManagedNode):
         kinds = {sensor.kind: {s.name for s in sensors if s.kind == sensor.kind} for sensor in sensors}
         self._bodies = {kind: kinds[kind] for kind in POSE_KINDS if kind in kinds}
         self._leading = set(self._bodies) or {'fiber' if 'fiber' in kinds else 'ft'}
+        self._showing = kinds.keys() & {*POSE_KINDS, 'fiber'} or {'ft'}  # without them the state is a guess
         self._weighs = self.config.method == 'model' and 'ft' in kinds and kinds.keys() != {'ft'}
         self._make_estimator()
         _warm_up(self._make_filter(), sensors)
@@ -242,7 +245,7 @@ class StateEstimator(ManagedNode):
             return
         self._last_fed[name] = t
         self._sources.add(kind)
-        if kind != 'pressure':
+        if kind in self._showing:
             self._samples.tick(now_ns * 1e-9)
         at_samples = self.config.at_samples
         waited = at_samples or now_ns - self._published_ns > 0.5e9 / self.config.rate

@@ -84,7 +84,7 @@ class Loop:
 @pytest.fixture(scope='module')
 def loop(module_ros_client_node: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
     robot = patient(ROBOT.name, tmp_path_factory.mktemp('robot'))
-    with Simulation(robot=robot, rate=50, ft='none', shape='false') as simulation:
+    with Simulation(robot=robot, rate=50, shape='false') as simulation:
         yield Loop(module_ros_client_node, simulation)
 
 
