@@ -25,6 +25,7 @@ import numpy as np
 
 from benchmarks.bridge_devices import BODIES, POINTS, TRACKERS
 from benchmarks.measure import load
+from benchmarks.page import replace_part
 
 METHOD = """
 Five devices, five bridges and the listener are eleven processes on one computer. The devices are the emulators that the
@@ -352,15 +353,6 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
     return '\n'.join(f'| {" | ".join(line)} |' for line in (HEADER, ('---',) * len(HEADER), *rows))
 
 
-def write_docs(part: str) -> None:
-    """Put a part between the markers of the page."""
-    before, begin, rest = DOCS.read_text(encoding='utf-8').partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f'bridges: {DOCS.name} has no {BEGIN} ... {END}')
-    DOCS.write_text(f'{before}{begin}\n\n{part}\n\n{end}{after}', encoding='utf-8')
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='python -m benchmarks.bridges',
@@ -387,7 +379,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     where = f'{options.seconds:g} s, {os.cpu_count()} cores, load {load():.1f}, Python {platform.python_version()}'
     print(f'{text(rows)}\n\n{where}')
     if options.write_docs:
-        write_docs(f'{METHOD.strip()}\n\n{markdown(rows)}\n\n{where}.')
+        replace_part(DOCS, BEGIN, END, f'{METHOD.strip()}\n\n{markdown(rows)}\n\n{where}.')
     return 0
 
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.measure import load
+from benchmarks.page import replace_part
 from soft_dynamics.arguments import Array
 
 METHOD = """
@@ -245,15 +246,6 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
     return '\n'.join(f'| {" | ".join(line)} |' for line in (header, ['---'] * len(header), *lines))
 
 
-def write_docs(part: str) -> None:
-    """Put a part between the markers of the page."""
-    before, begin, rest = DOCS.read_text(encoding='utf-8').partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f'closed_loop: {DOCS.name} has no {BEGIN} ... {END}')
-    DOCS.write_text(f'{before}{begin}\n\n{part}\n\n{end}{after}', encoding='utf-8')
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='python -m benchmarks.closed_loop', description=(__doc__ or '').partition('\n')[0], epilog=METHOD
@@ -287,7 +279,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     line = f'{rate}; {where}. Target {1e3 * TARGET:g} ms (99 %): {verdict}.'
     print(f'{text(stages)}\n\n{text(nodes)}\n\n{line}')
     if options.write_docs:
-        write_docs(f'{METHOD.strip()}\n\n{markdown(stages)}\n\n{markdown(nodes)}\n\n{line}')
+        replace_part(
+            DOCS, BEGIN, END, f'{METHOD.strip()}\n\n{markdown(stages)}\n\n{markdown(nodes)}\n\n{line}'
+        )
     return 0
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 import soft_dynamics as sd
 from benchmarks.estimation_rig import PERIOD, Packet, Run, estimates, feed, model, record
+from benchmarks.page import replace_part
 from soft_dynamics.arguments import Array
 from soft_estimation.loads import TipLoad, TipLoadOfStates
 from soft_estimation.model_filter import ModelFilter
@@ -238,15 +239,6 @@ def plot(found: Study) -> None:
     figure.savefig(FIGURES / 'estimation_loads.png')
 
 
-def write_docs(part: str) -> None:
-    """Put a part between the markers of the page."""
-    before, begin, rest = DOCS.read_text(encoding='utf-8').partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f'estimation: {DOCS.name} has no {BEGIN} ... {END}')
-    DOCS.write_text(f'{before}{begin}\n\n{part}\n\n{end}{after}', encoding='utf-8')
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmarks.estimation', description=__doc__)
     parser.add_argument(
@@ -264,7 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(part)
     if options.write_docs:
         plot(found)
-        write_docs(part)
+        replace_part(DOCS, BEGIN, END, part)
     return 0
 
 
