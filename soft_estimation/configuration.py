@@ -15,7 +15,7 @@ from soft_dynamics.description import COORDINATES, Arc, Disc, Hinge, Link, Senso
 from soft_dynamics.robot import Robot
 
 from . import segments
-from .poses import as_poses, inverse, pose_from_rpy, rotation_vector
+from .poses import as_pose, as_poses, inverse, pose_from_rpy, rotation_vector, turn
 
 ITERATIONS, STEP_TOLERANCE = 50, 1e-13  # of the least squares over more than one segment
 RANK_TOLERANCE = 1e-6  # [-] smaller singular values do not determine a coordinate
@@ -23,26 +23,29 @@ MOVING_BASE = 6  # coordinates of a base that moves
 
 
 class Residual(NamedTuple):
-    """How far a measured pose is from the model's at the estimated coordinates."""
+    """How far a measured pose, or each of many, is from the model's at the estimated coordinates."""
 
-    rotation: float  # [rad]
-    position: float  # [m]
+    rotation: Array  # [rad]
+    position: Array  # [m]
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """Coordinates, which of them the poses determine (the others are as in `near`), and what is left unexplained."""
+    """Coordinates (nq,), or (n, nq) of n sets of poses, which of them the poses determine, and what is unexplained.
+
+    Coordinates that are not determined are as in `near`.
+    """
 
     q: Array
-    observed: npt.NDArray[np.bool_]
+    observed: npt.NDArray[np.bool_]  # (nq,)
     residuals: dict[str, Residual]  # by sensor
 
 
 class Tracked(NamedTuple):
-    """A measured frame F of the robot, in the world M of its file."""
+    """A measured frame F of the robot, in the world M of its file, n times."""
 
     frame: int  # its index, base first
-    X_MF: Array
+    X_MF: Array  # (n, 4, 4)
 
 
 class Tracking:
@@ -68,10 +71,17 @@ class Tracking:
         near: coordinates to be close to where poses leave a choice (whole turns, unseen segments); default rest.
         Raises ValueError for a sensor the robot does not have and for a matrix that is no pose.
         """
-        q = np.array(self.robot.rest if near is None else as_array('near', near))
-        if q.shape != (self.robot.nq,):
-            raise ValueError(f'near: expected shape ({self.robot.nq},), got {q.shape}')
-        measured = {name: self.frame_pose(name, X_WS) for name, X_WS in poses.items()}
+        found = self.configurations({name: np.asarray(X_WS)[None] for name, X_WS in poses.items()}, near)
+        residuals = {name: Residual(r.rotation[0], r.position[0]) for name, r in found.residuals.items()}
+        return Configuration(found.q[0], found.observed, residuals)
+
+    def configurations(self, poses: Mapping[str, Any], near: Any = None) -> Configuration:
+        """As `configuration`, of n sets {sensor name: X_WS (n, 4, 4)} in the order of time, each near the last one."""
+        start_q = np.array(self.robot.rest if near is None else as_array('near', near))
+        if start_q.shape != (self.robot.nq,):
+            raise ValueError(f'near: expected shape ({self.robot.nq},), got {start_q.shape}')
+        measured = {name: self._frame_poses(name, X_WS) for name, X_WS in poses.items()}
+        q = np.tile(start_q, (len(next(iter(measured.values()), [0])), 1))
         tracked = self._tracked(measured)
         observed = np.zeros(self.robot.nq, dtype=bool)
         start = self._base(tracked, q, observed)
@@ -88,9 +98,7 @@ class Tracking:
     def frame_poses(self, poses: Mapping[str, Any]) -> tuple[Array, Array]:
         """(X_WS, X_MF), both (k, 4, 4), of several sensors."""
         for name in poses:
-            if name not in self.sensors:
-                known = ', '.join(self.sensors) or 'none'
-                raise ValueError(f'poses: expected sensors of {self.robot.name} ({known}), got {name!r}')
+            self._check_known(name)
         X_WS = as_poses(list(poses), list(poses.values()))
         return X_WS, self._X_MW @ X_WS @ np.array([self._X_SF[name] for name in poses])
 
@@ -112,6 +120,16 @@ class Tracking:
         first = MOVING_BASE if self._base_moves else 0
         return first if frame == 0 else self._slices[frame - 1].stop
 
+    def _frame_poses(self, name: str, X_WS: Any) -> Array:
+        """X_MF (n, 4, 4) of one sensor over time."""
+        self._check_known(name)
+        return self._X_MW @ as_pose(f'poses[{name!r}]', X_WS) @ self._X_SF[name]
+
+    def _check_known(self, name: str) -> None:
+        if name not in self.sensors:
+            known = ', '.join(self.sensors) or 'none'
+            raise ValueError(f'poses: expected sensors of {self.robot.name} ({known}), got {name!r}')
+
     def _tracked(self, measured: Mapping[str, Array]) -> list[Tracked]:
         found = {frame_index(self.robot, self.sensors[name]): X_MF for name, X_MF in measured.items()}
         return [Tracked(index, found[index]) for index in sorted(found)]
@@ -121,12 +139,12 @@ class Tracking:
         if tracked and tracked[0].frame == 0:
             if self._base_moves:
                 X_0B = inverse(self._X_M0) @ tracked[0].X_MF
-                q[:3] = X_0B[:3, 3]
-                angles = Rotation.from_matrix(X_0B[:3, :3]).as_euler('XYZ')
-                q[3:6] = q[3:6] + np.remainder(angles - q[3:6] + np.pi, 2.0 * np.pi) - np.pi
+                q[:, :3] = X_0B[:, :3, 3]
+                angles = Rotation.from_matrix(X_0B[:, :3, :3]).as_euler('XYZ')
+                q[:, 3:6] = segments.continued(angles, q[0, 3:6])
                 observed[:MOVING_BASE] = True
             return tracked[0]
-        return Tracked(0, self.robot.pose(q, 'base'))
+        return Tracked(0, self.robot.pose(q[0], 'base')[None])
 
     def _between(self, start: Tracked, end: Tracked, q: Array, observed: npt.NDArray[np.bool_]) -> None:
         """Fill in the coordinates of the segments from one measured frame to the next."""
@@ -137,31 +155,31 @@ class Tracking:
             (k,) = soft
             before, after = _straight(chain[:k]), _straight(chain[k + 1 :])
             where = self._slices[start.frame + k]
-            fit = _INVERSES[type(chain[k])](chain[k], inverse(before) @ X_AB @ inverse(after), q[where])
-            q[where], observed[where] = fit.q, True
+            fit = _INVERSES[type(chain[k])](chain[k], inverse(before) @ X_AB @ inverse(after), q[0, where])
+            q[:, where], observed[where] = fit.q, True
         elif soft:
             where = slice(self._slices[start.frame].start, self._slices[end.frame - 1].stop)
-            self._least_squares(start, end, X_AB, q, where, observed)
+            observed[where] = True
+            for k in range(len(q)):
+                q[k, where] = q[max(k - 1, 0), where]
+                observed[where] &= self._least_squares((start.frame, end.frame), X_AB[k], q[k], where)
 
     def _least_squares(
-        self,
-        start: Tracked,
-        end: Tracked,
-        X_AB: Array,
-        q: Array,
-        where: slice,
-        observed: npt.NDArray[np.bool_],
-    ) -> None:
-        """Gauss-Newton with the shortest step over several segments; Levenberg's damping keeps it from overshooting."""
+        self, frames: tuple[int, int], X_AB: Array, q: Array, where: slice
+    ) -> npt.NDArray[np.bool_]:
+        """Gauss-Newton with the shortest step over several segments; Levenberg's damping keeps it from overshooting.
+
+        Writes the coordinates into q and returns which of them the pose determines.
+        """
         damping = 1e-2
-        error, J = self._mismatch(start, end, X_AB, q, where)
+        error, J = self._mismatch(frames, X_AB, q, where)
         for _ in range(ITERATIONS):
             n = J.shape[1]
             stacked, target = np.vstack([J, damping * np.eye(n)]), np.concatenate([error, np.zeros(n)])
             step = np.linalg.lstsq(stacked, target, rcond=None)[0]
             trial = q.copy()
             trial[where] += step
-            error_trial, J_trial = self._mismatch(start, end, X_AB, trial, where)
+            error_trial, J_trial = self._mismatch(frames, X_AB, trial, where)
             if error_trial @ error_trial < error @ error:
                 q[:], error, J, damping = trial, error_trial, J_trial, max(0.1 * damping, 1e-8)
             else:
@@ -170,16 +188,15 @@ class Tracking:
                 break
         _, sizes, V = np.linalg.svd(J)
         free = V[np.count_nonzero(sizes > RANK_TOLERANCE * sizes[0]) :]
-        observed[where] = np.linalg.norm(free, axis=0) < RANK_TOLERANCE if len(free) else True
+        return np.linalg.norm(free, axis=0) < RANK_TOLERANCE
 
-    def _mismatch(
-        self, start: Tracked, end: Tracked, X_AB: Array, q: Array, where: slice
-    ) -> tuple[Array, Array]:
+    def _mismatch(self, frames: tuple[int, int], X_AB: Array, q: Array, where: slice) -> tuple[Array, Array]:
         """(error (6,), Jacobian) of the end's pose against the start's, in the start's axes, rotation first."""
+        start, end = frames
         X_M = self.robot.forward_kinematics(q)
-        R_AM, X_fit = X_M[start.frame, :3, :3].T, inverse(X_M[start.frame]) @ X_M[end.frame]
+        R_AM, X_fit = X_M[start, :3, :3].T, inverse(X_M[start]) @ X_M[end]
         error = np.concatenate([rotation_vector(X_AB[:3, :3] @ X_fit[:3, :3].T), X_AB[:3, 3] - X_fit[:3, 3]])
-        J_M = self.robot.jacobian(q, self.robot.frame_names[end.frame])[:, where]
+        J_M = self.robot.jacobian(q, self.robot.frame_names[end])[:, where]
         return error, np.concatenate([R_AM @ J_M[:3], R_AM @ J_M[3:]])
 
     def _residuals(
@@ -188,15 +205,13 @@ class Tracking:
         X_M = self.robot.forward_kinematics(q)
         X_moved = np.eye(4)  # of the whole rig, as the sensor on a fixed base sees it
         if tracked and tracked[0].frame == 0 and not self._base_moves:
-            X_moved = tracked[0].X_MF @ inverse(X_M[0])
+            X_moved = tracked[0].X_MF @ inverse(X_M[:, 0])
         out = {}
         for name, X_MF in measured.items():
             index = frame_index(self.robot, self.sensors[name])
-            X_fit = X_M[index] if index == 0 else X_moved @ X_M[index]
+            X_fit = X_M[:, index] if index == 0 else X_moved @ X_M[:, index]
             X = inverse(X_fit) @ X_MF
-            out[name] = Residual(
-                float(np.linalg.norm(rotation_vector(X[:3, :3]))), float(np.linalg.norm(X[:3, 3]))
-            )
+            out[name] = Residual(turn(X[:, :3, :3]), np.linalg.norm(X[:, :3, 3], axis=1))
         return out
 
 

@@ -45,13 +45,16 @@ def pose_from_rpy(position: Any, rpy: Any) -> Array:
 
 
 def as_pose(name: str, X_WB: Any) -> Array:
-    """A checked copy of X_WB (4, 4); ValueError unless it is a rigid displacement."""
-    X = as_array(name, X_WB)
-    if X.shape != (4, 4):
+    """A checked copy of X_WB (..., 4, 4); ValueError unless all are rigid displacements."""
+    X = np.array(X_WB, dtype=np.float64)
+    if X.shape[-2:] != (4, 4):
         raise ValueError(f'{name}: expected a pose of shape (4, 4), got {X.shape}')
-    as_rotation(name, X[:3, :3])
-    if np.any(X[3] != (0.0, 0.0, 0.0, 1.0)):
-        raise ValueError(f'{name}: expected the last row 0, 0, 0, 1, got {X[3].tolist()}')
+    if are_rigid(X.reshape(-1, 4, 4), ROTATION_TOLERANCE):
+        return X
+    as_array(name, X)
+    as_rotation(name, X[..., :3, :3])
+    if np.any(X[..., 3, :] != (0.0, 0.0, 0.0, 1.0)):
+        raise ValueError(f'{name}: expected the last row 0, 0, 0, 1, got {X[..., 3, :].tolist()}')
     return X
 
 
@@ -65,22 +68,30 @@ def as_poses(names: Sequence[str], X_WB: Sequence[Any]) -> Array:
 
 
 def as_rotation(name: str, R_WB: Any) -> Array:
-    """A checked copy of R_WB (3, 3); ValueError unless it is a rotation."""
+    """A checked copy of R_WB (..., 3, 3); ValueError unless all are rotations."""
     R = as_array(name, R_WB)
-    if R.shape != (3, 3):
+    if R.shape[-2:] != (3, 3):
         raise ValueError(f'{name}: expected a rotation of shape (3, 3), got {R.shape}')
-    skewness = float(np.max(np.abs(R.T @ R - np.eye(3))))
-    if not skewness <= ROTATION_TOLERANCE or np.linalg.det(R) < 0.0:
+    skewness = float(np.max(np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)), initial=0.0))
+    if not skewness <= ROTATION_TOLERANCE or np.any(np.linalg.det(R) < 0.0):
         raise ValueError(f'{name}: expected a rotation, got a matrix off by {skewness:.3g}')
     return R
 
 
 def inverse(X_WB: Array) -> Array:
-    """X_BW"""
-    X_BW = np.eye(4)
-    X_BW[:3, :3] = X_WB[:3, :3].T
-    X_BW[:3, 3] = -X_WB[:3, :3].T @ X_WB[:3, 3]
+    """X_BW, of one or of many (..., 4, 4)."""
+    R_BW = np.swapaxes(X_WB[..., :3, :3], -1, -2)
+    X_BW = np.zeros(X_WB.shape)
+    X_BW[..., :3, :3] = R_BW
+    X_BW[..., :3, 3] = -(R_BW @ X_WB[..., :3, 3, None])[..., 0]
+    X_BW[..., 3, 3] = 1.0
     return X_BW
+
+
+def turn(R: Array) -> Array:
+    """How far rotations (..., 3, 3) turn, 0 to pi [rad]."""
+    x, y, z = R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]
+    return np.arctan2(np.sqrt(x * x + y * y + z * z), R[..., 0, 0] + R[..., 1, 1] + R[..., 2, 2] - 1.0)
 
 
 def rotation_vector(R: Array) -> Array:

@@ -2,32 +2,31 @@
 
 B is the segment's proximal frame, T its distal one. Each inverse is exact for every pose its model can take within the
 stated limits; of any other pose it gives a near one, and `Fit` says by how much orientation and position are missed.
+All take one pose or many (..., 4, 4); where a pose leaves a choice, `near` decides for the first and each for the next.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from soft_dynamics import discs, quaternion
+from soft_dynamics import discs
 from soft_dynamics.arguments import Array, as_array
 
-from .poses import as_pose, as_rotation, rotation_vector
+from .poses import as_pose, as_rotation, turn
 
-STRAIGHT = (
-    1e-7  # [-] below this slant of the tip the two links of a universal segment share their length as at rest
-)
+STRAIGHT = 1e-7  # [-] below this slant of the tip a segment counts as straight
+TINY = np.finfo(float).tiny  # keeps 0/0 at 0
 
 
 class Fit(NamedTuple):
-    """Coordinates, and what the model leaves unexplained of the pose; NaN where nothing was measured."""
+    """Coordinates (..., k), and what the model leaves unexplained of each pose; NaN where nothing was measured."""
 
     q: Array
-    rotation_error: float  # [rad]
-    position_error: float  # [m]
+    rotation_error: Array | float  # [rad]
+    position_error: Array | float  # [m]
 
 
 # ---- arcs: Jensen's (u, v) and Mehl's differences ------------------------------------------------------------------
@@ -38,17 +37,20 @@ def bend_from_rotation(R_BT: Any) -> Fit:
 
     The twist, which no arc has, is the rotation error. Limit: a bend below pi; R does not tell phi from phi - 2 pi.
     """
-    x, y, z, w = quaternion.from_rotation(as_rotation('R_BT', R_BT)).tolist()
-    # Swing (X, Y, 0, W) times twist (0, 0, z, w)/W, with W >= 0: the bend is 2 atan2(|X, Y|, W) <= pi.
-    W = math.hypot(z, w)
-    if W == 0.0:  # bent by pi exactly: the twist is not determined, and taken as none
-        z, w, W = 0.0, 1.0, 1.0
-        X, Y, cosine = x, y, 0.0
-    else:
-        X, Y, cosine = (x * w - y * z) / W, (y * w + x * z) / W, W
-    sine = math.hypot(X, Y)
-    scale = 2.0 * math.atan2(sine, cosine) / sine if sine > 0.0 else 2.0
-    return Fit(scale * np.array([X, Y]), abs(math.remainder(2.0 * math.atan2(z, w), 2.0 * math.pi)), math.nan)
+    return _bend(as_rotation('R_BT', R_BT))
+
+
+def _bend(R: Array) -> Fit:
+    x, y, z = R[..., 0, 2], R[..., 1, 2], R[..., 2, 2]  # (v sin(phi)/phi, -u sin(phi)/phi, cos(phi))
+    sine = np.hypot(x, y)
+    bend = np.arctan2(sine, z) / np.maximum(sine, TINY) * np.array([-y, x])
+    twist = np.abs(np.arctan2(R[..., 1, 0] - R[..., 0, 1], R[..., 0, 0] + R[..., 1, 1]))
+    back = (sine == 0.0) & (z < 0.0)  # bent by pi exactly: the twist is not determined, and taken as none
+    if np.any(back):
+        axis = 0.5 * np.arctan2(R[..., 1, 0], R[..., 0, 0])
+        bend = np.where(back, np.pi * np.array([np.cos(axis), np.sin(axis)]), bend)
+        twist = np.where(back, 0.0, twist)
+    return Fit(np.moveaxis(bend, 0, -1), twist, np.full_like(twist, np.nan))
 
 
 def arc_from_pose(X_BT: Any, length: float | None = None) -> Fit:
@@ -57,12 +59,17 @@ def arc_from_pose(X_BT: Any, length: float | None = None) -> Fit:
     The turn gives the bend, the position its length and, beyond half a turn, which way round. Limit: a bend below 2 pi.
     """
     X = as_pose('X_BT', X_BT)
-    bend, rotation_error, _ = bend_from_rotation(X[:3, :3])
-    phi = math.hypot(*bend.tolist())
-    bends = [bend, (phi - 2.0 * math.pi) * (bend / phi)] if phi > 0.0 else [bend]
-    fits = [_arc_through(b, X[:3, 3], length) for b in bends]
-    best = min(fits, key=lambda fit: (length is None and fit.q[2] <= 0.0, fit.position_error))
-    return best._replace(rotation_error=rotation_error)
+    bend, rotation_error, _ = _bend(X[..., :3, :3])
+    phi = np.linalg.norm(bend, axis=-1, keepdims=True)
+    short = _arc_through(bend, X[..., :3, 3], length)
+    far = _arc_through((phi - 2.0 * np.pi) * bend / np.maximum(phi, TINY), X[..., :3, 3], length)
+    better = np.asarray(far.position_error < short.position_error)
+    if length is None:
+        backwards, far_backwards = short.q[..., 2] <= 0.0, far.q[..., 2] <= 0.0
+        better = np.where(backwards == far_backwards, better, backwards)
+    better &= phi[..., 0] > STRAIGHT  # a whole turn, which ends where it began, is taken as none
+    q = np.where(better[..., None], far.q, short.q)
+    return Fit(q, rotation_error, np.where(better, far.position_error, short.position_error))
 
 
 def arc_from_position(p_BT: Any, length: float | None = None) -> Fit:
@@ -71,18 +78,18 @@ def arc_from_position(p_BT: Any, length: float | None = None) -> Fit:
     tan(phi/2) = |p_xy|/p_z,  h = |p| (phi/2)/sin(phi/2)      Limits: a bend below 2 pi, and a tip not at the base.
     """
     p = as_array('p_BT', p_BT)
-    if p.shape != (3,) or not np.any(p):
+    if p.shape[-1:] != (3,) or not np.all(np.any(p, axis=-1)):
         raise ValueError(f'p_BT: expected a position other than the base, got {p.tolist()}')
-    x, y, z = p.tolist()
-    across = math.hypot(x, y)
-    half = math.atan2(across, z)
-    if across == 0.0 and z < 0.0:
+    x, y, z = np.moveaxis(p, -1, 0)
+    across = np.hypot(x, y)
+    half = np.arctan2(across, z)
+    if np.any((across == 0.0) & (z < 0.0)):
         raise ValueError(f'p_BT: expected a tip that an arc reaches, got {p.tolist()} behind the base')
-    bend = 2.0 * half / across * np.array([-y, x]) if across > 0.0 else np.zeros(2)
-    reach = math.hypot(across, z) / float(np.sinc(half / math.pi))
-    if length is None:
-        return Fit(np.array([*bend, reach]), math.nan, 0.0)
-    return _arc_through(bend, p, length)
+    bend = (2.0 * half / np.maximum(across, TINY))[..., None] * np.stack([-y, x], -1)
+    if length is not None:
+        return _arc_through(bend, p, length)
+    reach = np.hypot(across, z) / np.sinc(half / np.pi)
+    return Fit(np.concatenate([bend, reach[..., None]], -1), np.full_like(reach, np.nan), 0.0 * reach)
 
 
 def differences_from_pose(X_BT: Any, rest_length: float, lever: float, extensible: bool = True) -> Fit:
@@ -96,18 +103,18 @@ def differences_from_position(p_BT: Any, rest_length: float, lever: float, exten
 
 
 def _to_differences(fit: Fit, rest_length: float, lever: float) -> Fit:
-    u, v, *h = fit.q.tolist()
-    return fit._replace(q=np.array([lever * v, -lever * u, *(value - rest_length for value in h)]))
+    u, v, *h = np.moveaxis(fit.q, -1, 0)
+    return fit._replace(q=np.stack([lever * v, -lever * u, *(value - rest_length for value in h)], -1))
 
 
 def _arc_through(bend: Array, p_BT: Array, length: float | None) -> Fit:
     """The arc of this bend that ends nearest to p: p = h g(u, v)."""
-    phi = math.hypot(*bend.tolist())
-    f1, f2 = float(np.sinc(phi / math.pi)), 0.5 * float(np.sinc(0.5 * phi / math.pi)) ** 2
-    g = np.array([f2 * bend[1], -f2 * bend[0], f1])
-    h = float(p_BT @ g / (g @ g)) if length is None else length
-    q = np.array([*bend, h]) if length is None else bend
-    return Fit(q, math.nan, float(np.linalg.norm(p_BT - h * g)))
+    phi = np.linalg.norm(bend, axis=-1)
+    f1, f2 = np.sinc(phi / np.pi), 0.5 * np.sinc(0.5 * phi / np.pi) ** 2
+    g = np.stack([f2 * bend[..., 1], -f2 * bend[..., 0], f1], -1)
+    h = np.sum(p_BT * g, -1) / np.sum(g * g, -1) if length is None else np.full(phi.shape, length)
+    q = np.concatenate([bend, h[..., None]], -1) if length is None else bend
+    return Fit(q, np.full_like(phi, np.nan), np.linalg.norm(p_BT - h[..., None] * g, axis=-1))
 
 
 # ---- Wang's universal segment --------------------------------------------------------------------------------------
@@ -122,24 +129,26 @@ def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit
     In the straight pose only the sum shows: both links get half. Limit: not folded back (n = -e).
     """
     X = as_pose('X_BT', X_BT)
-    R, p, half = X[:3, :3], X[:3, 3], 0.5 * rest_length
-    theta1, theta2 = math.atan2(-R[2, 0], R[0, 0]), math.atan2(-R[1, 2], R[1, 1])
-    s1, c1, s2, c2 = math.sin(theta1), math.cos(theta1), math.sin(theta2), math.cos(theta2)
-    R_fit = np.array([[c1, s1 * s2, s1 * c2], [0.0, c2, -s2], [-s1, c1 * s2, c1 * c2]])
-    n, e = R_fit[:, 2], np.array([0.0, 0.0, 1.0])
-    d1 = d2 = half
+    R, p, e = X[..., :3, :3], X[..., :3, 3], np.array([0.0, 0.0, 1.0])
+    theta1, theta2 = np.arctan2(-R[..., 2, 0], R[..., 0, 0]), np.arctan2(-R[..., 1, 2], R[..., 1, 1])
+    s1, c1, s2, c2 = np.sin(theta1), np.cos(theta1), np.sin(theta2), np.cos(theta2)
+    rows = [c1, s1 * s2, s1 * c2], [0.0 * c1, c2, -s2], [-s1, c1 * s2, c1 * c2]
+    R_fit = np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+    n = R_fit[..., 2]
+    d1 = d2 = np.full(theta1.shape, 0.5 * rest_length)
     if free:
-        along, slant = n + e, n[0] * n[0] + n[1] * n[1]
-        if along @ along < STRAIGHT**2:
+        along, across = n + e, n - e
+        # n_z - 1, to the last digit where n is near e
+        slant = -np.sum(n[..., :2] ** 2, -1) / (1.0 + np.abs(n[..., 2]))
+        across[..., 2] = np.where(n[..., 2] > 0.0, slant, across[..., 2])
+        folded = np.sum(along**2, -1)
+        if np.any(folded < STRAIGHT**2):
             raise ValueError('X_BT: expected a tip that is not folded back onto its base')
-        across = np.array(
-            [n[0], n[1], -slant / (1.0 + n[2]) if n[2] > 0.0 else n[2] - 1.0]
-        )  # n - e, to the last digit
-        s, r = p @ along / (along @ along), p @ across / (across @ across + STRAIGHT**2)
-        d1, d2 = float(s - r), float(s + r)
-    q = np.array([d1, theta1, theta2, d2] if free else [theta1, theta2])
-    rotation_error = float(np.linalg.norm(rotation_vector(R_fit.T @ R)))
-    return Fit(q, rotation_error, float(np.linalg.norm(p - d1 * e - d2 * n)))
+        s, r = np.sum(p * along, -1) / folded, np.sum(p * across, -1) / (np.sum(across**2, -1) + STRAIGHT**2)
+        d1, d2 = s - r, s + r
+    q = np.stack([d1, theta1, theta2, d2] if free else [theta1, theta2], -1)
+    missed = p - d1[..., None] * e - d2[..., None] * n
+    return Fit(q, turn(np.swapaxes(R_fit, -1, -2) @ R), np.linalg.norm(missed, axis=-1))
 
 
 # ---- Godage's hinge and Schultz' disc ------------------------------------------------------------------------------
@@ -148,12 +157,13 @@ def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit
 def hinge_from_pose(X_BT: Any, length: float, offset: float = 0.0, near: float = 0.0) -> Fit:
     """theta of a hinge about z followed by a link along y, the turn nearest to `near` [rad].         [Godage, eq. 1]"""
     X = as_pose('X_BT', X_BT)
-    R = X[:3, :3]
-    turn = math.atan2(R[1, 0] - R[0, 1], R[0, 0] + R[1, 1])
-    theta = near + math.remainder(turn - offset - near, 2.0 * math.pi)
-    R_fit = Rotation.from_euler('z', turn).as_matrix()
-    rotation_error = float(np.linalg.norm(rotation_vector(R_fit.T @ R)))
-    return Fit(np.array([theta]), rotation_error, float(np.linalg.norm(X[:3, 3] - length * R_fit[:, 1])))
+    R = X[..., :3, :3]
+    angle = np.arctan2(R[..., 1, 0] - R[..., 0, 1], R[..., 0, 0] + R[..., 1, 1])
+    c, s, o = np.cos(angle), np.sin(angle), 0.0 * angle
+    R_fit = np.moveaxis(np.array([[c, -s, o], [s, c, o], [o, o, o + 1.0]]), (0, 1), (-2, -1))
+    missed: Array = np.linalg.norm(X[..., :3, 3] - length * R_fit[..., 1], axis=-1)
+    theta = continued((angle - offset)[..., None], np.array([near]))
+    return Fit(theta, turn(np.swapaxes(R_fit, -1, -2) @ R), missed)
 
 
 def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle: bool = True) -> Fit:
@@ -164,23 +174,38 @@ def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle
     of `near` and gamma takes up the rest: the pose is exact all the same. Limit: a disc not at its root.
     """
     X = as_pose('X_BT', X_BT)
-    p = X[:3, 3]
-    reach = float(np.linalg.norm(p))
-    if not reach > 0.0:
+    p = X[..., :3, 3].reshape(-1, 3)
+    reach = np.linalg.norm(p, axis=-1)
+    if not np.all(reach > 0.0):
         raise ValueError('X_BT: expected a disc away from its root, got position 0')
     shear = np.eye(5)
     shear[2, 0] = -1.0 if axis_angle else 0.0  # the joint's gamma is the public one less alpha
     start = shear @ (np.zeros(5) if near is None else as_array('near', near))
-    P = _swing(p / reach)
-    whole = Rotation.from_matrix(X[:3, :3])
-    both = np.concatenate([P.as_quat(), (P.inv() * whole).as_quat()])[None]
-    q = np.linalg.solve(shear, discs.to_angles(both, start)[0])
-    return Fit(q, 0.0, abs(reach - thread_length))
+    P = _swing(p / reach[:, None])
+    whole = Rotation.from_matrix(X[..., :3, :3].reshape(-1, 3, 3))
+    both = np.concatenate([P.as_quat(), (P.inv() * whole).as_quat()], 1)
+    q = np.asarray(np.linalg.solve(shear, discs.to_angles(both, start).T).T, np.float64)
+    missed = np.abs(reach - thread_length).reshape(X.shape[:-2])
+    return Fit(q.reshape(*X.shape[:-2], 5), 0.0 * missed, missed)
+
+
+def continued(angles: Array, near: Array) -> Array:
+    """Angles (k,) or, over time, (n, k) moved by whole turns: the first near `near` (k,), each near the one before."""
+    rows = near + _wrapped(angles.reshape(-1, near.size) - near)
+    return np.asarray(np.unwrap(rows, axis=0).reshape(angles.shape))
+
+
+def _wrapped(angle: Array) -> Array:
+    """From -pi to pi."""
+    return np.remainder(angle + np.pi, 2.0 * np.pi) - np.pi
 
 
 def _swing(direction: Array) -> Rotation:
-    """The shortest turn of the z axis into a direction; half a turn about x for its opposite."""
-    x, y, z = direction.tolist()
-    across = math.hypot(x, y)
-    axis = (1.0, 0.0) if across == 0.0 else (-y / across, x / across)
-    return Rotation.from_rotvec(math.atan2(across, z) * np.array([*axis, 0.0]))
+    """The shortest turns of the z axis into directions (n, 3); half a turn about x for its opposite."""
+    x, y, z = direction.T
+    across = np.hypot(x, y)
+    axis = (
+        np.stack([np.where(across > 0.0, -y, 1.0), x, 0.0 * x], 1)
+        / np.where(across > 0.0, across, 1.0)[:, None]
+    )
+    return Rotation.from_rotvec(np.arctan2(across, z)[:, None] * axis)

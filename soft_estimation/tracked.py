@@ -28,13 +28,14 @@ Progress = Callable[[float], None]
 
 
 class Coordinates(NamedTuple):
-    """A motion with the times t (n,) [s] at which it was measured."""
+    """A motion with the times t (n,) [s] at which it was measured; bandwidth [Hz] if all of it is filtered."""
 
     t: Array
     position: Callable[[Array], Array]
     rate: Callable[[Array], Array]
     acceleration: Callable[[Array], Array]
     source: str
+    bandwidth: float | None = None
 
 
 def smoothed(path: Path, source: str, t: Array, q: Array, bandwidth: float) -> Coordinates:
@@ -42,7 +43,7 @@ def smoothed(path: Path, source: str, t: Array, q: Array, bandwidth: float) -> C
     if t.size < LEAST:
         raise BagError(path, f'{source}: {t.size} samples that can be used; expected at least {LEAST}')
     spline = smoothing_spline(t, q, bandwidth)
-    return Coordinates(t, spline, spline.derivative(), spline.derivative(2), source)
+    return Coordinates(t, spline, spline.derivative(), spline.derivative(2), source, bandwidth)
 
 
 def from_poses(
@@ -59,26 +60,23 @@ def from_poses(
     start, end = max(s.t[0] for s in poses.values()), min(s.t[-1] for s in poses.values())
     t = _thinned(t[(t >= start) & (t <= end)], rate)
     X_WS = {name: _poses_at(path, stream, t) for name, stream in poses.items()}
-    tracking, q_last = Tracking(robot), robot.rest
-    kept, q, worst = [], [], []
-    for k in range(t.size):
-        found = tracking.configuration({name: X[k] for name, X in X_WS.items()}, near=q_last)
-        _all_observed(path, robot, found.observed, poses)
-        off = [r.position for name, r in found.residuals.items() if tracking.sensors[name].frame != 'base']
-        worst.append(max(off, default=0.0))
-        if worst[-1] <= MAX_RESIDUAL:
-            kept.append(k)
-            q.append(found.q)
-            q_last = found.q
-        if k % REPORTS == 0:
-            progress(k / t.size)
-    if len(kept) < 0.5 * t.size:
+    tracking = Tracking(robot)
+    progress(0.2)
+    found = tracking.configurations(X_WS)
+    progress(0.8)
+    _all_observed(path, robot, found.observed, poses)
+    moved = [r.position for name, r in found.residuals.items() if tracking.sensors[name].frame != 'base']
+    worst = np.max([np.zeros(t.size), *moved], axis=0)
+    kept = worst <= MAX_RESIDUAL
+    if np.count_nonzero(kept) < 0.5 * t.size:
         raise BagError(
             path,
             f'is not of {robot.name}: its tracked bodies are {np.median(worst):.3f} m (median) from where the robot '
             'can have them; check the robot file: lengths, mount and sensor places',
         )
-    return smoothed(path, f'poses of {", ".join(poses)}', t[kept], np.reshape(q, (-1, robot.nq)), bandwidth)
+    if not np.all(kept):  # again, because each set begins where the one before it ended
+        found = tracking.configurations({name: X[kept] for name, X in X_WS.items()})
+    return smoothed(path, f'poses of {", ".join(poses)}', t[kept], found.q, bandwidth)
 
 
 def from_fiber(path: Path, robot: Robot, stream: Stream, bandwidth: float, progress: Progress) -> Coordinates:

@@ -3,6 +3,10 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile('shared machine', deadline=None)
+settings.load_profile('shared machine')
 
 HERE = Path(__file__).parent
 LIVE = [HERE / 'ros', HERE / 'soft_hw_bridge', HERE / 'tools']

@@ -70,6 +70,30 @@ def test_round_trip(robot: sd.Robot) -> None:
         assert all(r.rotation < 1e-7 and r.position < 1e-9 for r in result.residuals.values())
 
 
+def test_a_motion_comes_back_as_a_whole_and_set_by_set(robot: sd.Robot) -> None:
+    tracking = Tracking(robot)
+    path = robot.rest + np.linspace(0.95, 1.0, 40)[:, None] * (workspace(robot, 2)[1] - robot.rest)
+    sets = [sensor_poses(robot, q) for q in path]
+    motion = tracking.configurations({name: [X[name] for X in sets] for name in sets[0]}, near=path[0])
+    np.testing.assert_allclose(motion.q, path, atol=1e-9)
+    assert np.all(motion.observed)
+    near = path[0]
+    for k, poses in enumerate(sets):
+        one = tracking.configuration(poses, near)
+        np.testing.assert_allclose(motion.q[k], one.q, atol=1e-12)
+        for name, residual in one.residuals.items():
+            assert motion.residuals[name].position[k] == pytest.approx(residual.position, abs=1e-12)
+        near = one.q
+
+
+def test_a_joint_that_turns_on_keeps_its_turns() -> None:
+    robot = sd.load('bending_actuator', {'sensors': TRACKED_LINKS})
+    path = np.outer(np.linspace(0.0, 1.0, 60), np.linspace(20.0, -20.0, robot.nq))
+    sets = [sensor_poses(robot, q) for q in path]
+    motion = Tracking(robot).configurations({name: [X[name] for X in sets] for name in sets[0]})
+    np.testing.assert_allclose(motion.q, path, atol=1e-9)
+
+
 def test_quaternions_of_either_sign_give_the_same_state(robot: sd.Robot) -> None:
     q = workspace(robot, 2)[1]
     states = []

@@ -86,6 +86,21 @@ def test_poses_are_taken_where_they_are_asked_for_though_there_is_a_state(
     assert read_recording(path, arm, source='poses').source.startswith('poses of plate0')
 
 
+def test_a_body_that_is_seen_elsewhere_now_and_then_does_not_bend_the_robot(
+    tmp_path: Path, arm: sd.Robot
+) -> None:
+    motion = driven(arm, 2.0)
+    with BagWriter(tmp_path / 'run') as bag:
+        out = SampleWriter(bag)
+        for k, (t_ns, kind, topic, fields) in enumerate(Rig(arm, motion).rows('poses', 100.0)):
+            if kind == 'pose' and k % 97 == 50:
+                fields = fields[0], fields[1] + np.array([0.0, 0.4, 0.0])
+            getattr(out, kind)(topic, t_ns, *fields)
+        for t_ns, kind, topic, fields in Rig(arm, motion).rows('pressure', 100.0):
+            getattr(out, kind)(topic, t_ns, *fields)
+    np.testing.assert_allclose(read_recording(tmp_path / 'run', arm).q, motion.q, atol=5e-3)
+
+
 def test_gaps_are_marked(tmp_path: Path) -> None:
     robot = load('bending_actuator')
     with BagWriter(tmp_path / 'run') as bag:
