@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,8 @@ class Recording:
 
     q, qd, qdd (n, nq) in the order of the robot's coordinates; pressure (n, m) [Pa] gauge in the order of its chambers;
     wrench_B (n, 6) torque and force on the robot at its base, in its axes, or None. `seen` (n,) is False in the gaps of
-    the measurement, where q is only interpolated. `source` says what q comes from.
+    the measurement, where q is only interpolated. `source` says what q comes from, and `bandwidth` [Hz] is that of the
+    zero-phase filter which q, qd and qdd have all gone through, or None.
     """
 
     robot: str
@@ -41,6 +42,7 @@ class Recording:
     wrench_B: Array | None = None
     seen: npt.NDArray[np.bool_] | None = None
     source: str = 'arrays'
+    bandwidth: float | None = None
 
     def __post_init__(self) -> None:
         t = as_array('t', self.t)
@@ -78,7 +80,7 @@ class Recording:
             name: None if (value := getattr(self, name)) is None else value[rows]
             for name in ('t', 'q', 'qd', 'qdd', 'pressure', 'wrench_B', 'seen')
         }
-        return Recording(self.robot, **{**cut, 't': self.t[rows] - self.t[rows][0]}, source=self.source)
+        return replace(self, **{**cut, 't': self.t[rows] - self.t[rows][0]})
 
 
 def read_recording(
@@ -197,7 +199,8 @@ def _on_grid(
     after = np.clip(np.searchsorted(found.t, grid), 1, found.t.size - 1)
     seen = np.minimum(grid - found.t[after - 1], found.t[after] - grid) <= GAP
     q, qd, qdd = found.position(grid), found.rate(grid), found.acceleration(grid)
-    return Recording(robot.name, grid - start, q, qd, qdd, pressure, wrench, seen, found.source)
+    motion = q, qd, qdd, pressure, wrench, seen
+    return Recording(robot.name, grid - start, *motion, found.source, found.bandwidth)
 
 
 def _base_from_sensor(robot: Robot) -> Array:

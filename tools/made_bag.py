@@ -42,13 +42,24 @@ def driven(robot: sd.Robot, duration: float, rate: float = 100.0) -> Trajectory:
 
 
 class Rig:
-    """The sensors of a robot in a known motion."""
+    """The sensors of a robot in a known motion, with white noise on its coordinates [rad or m] and wrenches [N m, N].
 
-    def __init__(self, robot: sd.Robot, motion: Trajectory, namespace: str = '', noise: float = 0.0) -> None:
+    seed: of the noise; another one for another run.
+    """
+
+    def __init__(
+        self,
+        robot: sd.Robot,
+        motion: Trajectory,
+        namespace: str = '',
+        noise: float = 0.0,
+        wrench_noise: float = 0.0,
+        seed: int = 0,
+    ) -> None:
         self.robot, self.motion, self.namespace = robot, motion, namespace
         self._q = CubicHermiteSpline(motion.t, motion.q, motion.qd)
         self._qdd = np.gradient(motion.qd, motion.t, axis=0)
-        self._noise, self._random = noise, np.random.default_rng(0)
+        self._noise, self._wrench_noise, self._random = noise, wrench_noise, np.random.default_rng(seed)
         mount = robot.description.mount
         self._X_WM = pose_from_rpy(mount.position, mount.rpy)
 
@@ -86,7 +97,8 @@ class Rig:
         torque = (self._at(t, wrench_B[:, :3]) - np.cross(X_BS[:3, 3], self._at(t, wrench_B[:, 3:]))) @ X_BS[
             :3, :3
         ]
-        return lambda k: [('wrench', 'ft/wrench', ((*torque[k], *force[k]),))]
+        noise = self._wrench_noise * self._random.normal(size=(t.size, 6))
+        return lambda k: [('wrench', 'ft/wrench', (np.array([*torque[k], *force[k]]) + noise[k],))]
 
     def _poses(self, t: Array) -> Any:
         X_M = self.robot.forward_kinematics(self._noisy(self._q(t)))
@@ -100,7 +112,7 @@ class Rig:
         ]
 
     def _fiber(self, t: Array) -> Any:
-        q, s = self._q(t), np.linspace(0.0, self.robot.length, FIBER_POINTS)
+        q, s = self._noisy(self._q(t)), np.linspace(0.0, self.robot.length, FIBER_POINTS)
         X_MB = self.robot.pose(self.robot.rest, 'base')
         sensors = self._sensors('fiber')
         X_BS = pose_from_rpy(sensors[0].position, sensors[0].rpy) if sensors else np.eye(4)

@@ -6,21 +6,27 @@ For one extensible arc on a force/torque sensor. The steps of the paper's figure
     tau(p; x_m, y_m, T)/A = Psi (m, d_theta, d_dl, k_theta, k_dl1, k_dl3)^T / A   the rest, linear (eq. 32)
 
 with the shift (x_m, y_m) of the chambers and the lag T of the pressures found by the swarm; a set of linear parameters
-that cannot be physical costs a constant more than any error.
+that cannot be physical costs a constant more than any error. Where we differ from the paper: the zero-phase filter that
+q, qd and qdd come from is also laid on both measured forces. Filtered on one side only, the equations do not balance,
+and the dampers, worth about a millisecond of lag, take the blame.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import optimize
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.description import Arc, Description
 from soft_dynamics.regressor import regressor
 from soft_dynamics.robot import Robot
 
+from ..recording import Recording
+from ..smoothing import smoothing_spline
 from . import swarm
 from .options import Checkpoint, Options, Report
 from .problem import Problem, follow_evenly
@@ -29,17 +35,36 @@ PARTICLES = 20
 PENALTY = 1e6
 FORCE_Z = 5  # row of a wrench, torque first
 MASS = 0  # column of the regressor
+BANDWIDTH = 40.0  # [Hz] of the filter on coordinates that come without one
+FINE = {'xatol': 1e-5, 'fatol': 0.0, 'maxfev': 400}  # of the local search that ends the swarm's
+EDGE = 2.0  # periods of the filter's bandwidth, within which of its ends a filtered recording is not used
 
 
-class _Step(NamedTuple):
-    """What the inner least squares needs of a recording: regressor, and forces per area as a function of the shift."""
+class _Motion(NamedTuple):
+    """A recording through the filter: its motion, the same filter for forces, and the rows away from the ends."""
 
-    Psi: Array  # (n, rows, 6)
-    at_zero: Array  # (n, rows, chambers)
+    q: Array
+    qd: Array
+    qdd: Array
+    smooth: Callable[[Array], Array]
+    rows: slice
+
+
+class _Force(NamedTuple):
+    """Forces per area of a recording's pressures, as a function of shift and lag."""
+
+    motion: _Motion
+    at_zero: Array  # (n, moving coordinates, chambers)
     by_x: Array
     by_y: Array
     pressure: Array
     dt: float
+
+    def __call__(self, shift_x: float, shift_y: float, lag: float) -> Array:
+        """Filtered (rows, moving coordinates) [m^2 Pa]."""
+        area = self.at_zero + shift_x * self.by_x + shift_y * self.by_y
+        force = np.einsum('kij,kj->ki', area, follow_evenly(self.pressure, self.dt, lag))
+        return self.motion.smooth(force)[self.motion.rows]
 
 
 def keys(robot: Description) -> list[str]:
@@ -57,40 +82,41 @@ def keys(robot: Description) -> list[str]:
 
 def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
     """x of all ten parameters. Raises ValueError if a recording has no base wrench."""
-    robot = Robot(problem.description)
-    mass = mass_from_force(problem, robot)
-    steps = [_step(problem, robot, k) for k in range(len(problem.recordings))]
+    robot, motions = Robot(problem.description), [_motion(recording) for recording in problem.recordings]
+    mass = mass_from_force(problem, robot, motions)
+    inner = _Inner(problem, robot, motions, mass)
     total = max(1, options.trials // PARTICLES)
-
-    def cost(x: Array) -> float:
-        return _inner(problem, steps, mass, x)[1]
 
     def after(state: dict[str, Any]) -> None:
         checkpoint.save(state)
         report(min(1.0, state['step'] / total), f'error {min(state["costs"]):.4g}')
 
     bounds = problem.low[:3], problem.high[:3]
-    x, least = swarm.minimise(cost, bounds, PARTICLES, total, options.seed, checkpoint.load() or None, after)
+    state = checkpoint.load() or None
+    x, least = swarm.minimise(inner.cost, bounds, PARTICLES, total, options.seed, state, after)
     if least >= PENALTY:
         raise ValueError(
             'method mehl: no physical parameters fit these recordings; every set has a negative one'
         )
-    linear = _inner(problem, steps, mass, x)[0]
+    settled = optimize.minimize(
+        inner.cost, x, method='Nelder-Mead', bounds=list(zip(*bounds, strict=True)), options=FINE
+    )
+    linear = inner.solve(settled.x)[0]
     values = [1.0 / linear[MASS], mass, *(linear[1:] / linear[MASS])]
     rest = [p.at(value) for p, value in zip(problem.parameters[3:], values, strict=True)]
-    return np.concatenate([x, rest])
+    return np.concatenate([settled.x, rest])
 
 
-def mass_from_force(problem: Problem, robot: Robot) -> float:
+def mass_from_force(problem: Problem, robot: Robot, motions: list[_Motion]) -> float:
     """m that fits f_z best."""
     segment = dataclasses.replace(robot.description.segments[0], mass=1.0)
     unit = Robot(dataclasses.replace(robot.description, segments=(segment,), tip_load=0.0))
     measured, wanted = [], []
-    for recording in problem.recordings:
+    for recording, motion in zip(problem.recordings, motions, strict=True):
         if recording.wrench_B is None:
             raise ValueError('method mehl: expected recordings with ft/wrench, got one without')
-        wanted.append(unit.base_wrench(recording.q, recording.qd, recording.qdd)[:, FORCE_Z])
-        measured.append(recording.wrench_B[:, FORCE_Z])
+        wanted.append(unit.base_wrench(motion.q, motion.qd, motion.qdd)[motion.rows, FORCE_Z])
+        measured.append(motion.smooth(recording.wrench_B)[motion.rows, FORCE_Z])
     f, f_unit = np.concatenate(measured), np.concatenate(wanted)
     mass = float(f @ f_unit / (f_unit @ f_unit))
     if not mass > 0.0:
@@ -100,9 +126,50 @@ def mass_from_force(problem: Problem, robot: Robot) -> float:
     return mass
 
 
-def _step(problem: Problem, robot: Robot, k: int) -> _Step:
-    recording, rows = problem.recordings[k], problem.moving
-    Psi = regressor(robot, recording.q, recording.qd, recording.qdd)[:, rows]
+class _Inner:
+    """The inner cascade: the linear parameters for a place of the swarm."""
+
+    def __init__(self, problem: Problem, robot: Robot, motions: list[_Motion], mass: float) -> None:
+        self._nonlinear, rows = problem.parameters[:3], problem.moving
+        Psi = [regressor(robot, m.q, m.qd, m.qdd)[m.rows, rows[:, None], np.arange(6)] for m in motions]
+        scale = np.array([mass, 1.0, 1.0, 1.0, 1.0, 1.0])
+        self._Psi = np.concatenate(Psi).reshape(-1, 6) * scale
+        self._inverse = np.linalg.pinv(self._Psi)
+        self._forces = [
+            _force(robot, recording, motion, rows)
+            for recording, motion in zip(problem.recordings, motions, strict=True)
+        ]
+
+    def solve(self, x: Array) -> tuple[Array, float]:
+        """((1, d_theta, d_dl, k_theta, k_dl1, k_dl3)/A, rms error of tau/A [m^2 Pa])."""
+        shift_x, shift_y, lag = (p.value(now) for p, now in zip(self._nonlinear, x, strict=True))
+        shift_x, shift_y = shift_x - self._nonlinear[0].shown, shift_y - self._nonlinear[1].shown
+        force = np.concatenate([of(shift_x, shift_y, lag).ravel() for of in self._forces])
+        linear = self._inverse @ force
+        return linear, float(np.sqrt(np.mean((self._Psi @ linear - force) ** 2)))
+
+    def cost(self, x: Array) -> float:
+        """The error, and a penalty on parameters that cannot be."""
+        linear, error = self.solve(x)
+        return error + PENALTY * bool(np.any(linear[:-1] <= 0.0))
+
+
+def _motion(recording: Recording) -> _Motion:
+    """A recording that is not filtered yet is differentiated anew, whatever rates it has."""
+    t, bandwidth = recording.t, recording.bandwidth or BANDWIDTH
+
+    def smooth(values: Array) -> Array:
+        return np.asarray(smoothing_spline(t, values, bandwidth)(t))
+
+    edge = min(int(np.ceil(EDGE / bandwidth / recording.dt)), t.size // 4)
+    rows = slice(edge, t.size - edge)
+    if recording.bandwidth:
+        return _Motion(recording.q, recording.qd, recording.qdd, smooth, rows)
+    spline = smoothing_spline(t, recording.q, bandwidth)
+    return _Motion(spline(t), spline(t, 1), spline(t, 2), smooth, rows)
+
+
+def _force(robot: Robot, recording: Recording, motion: _Motion, rows: Any) -> _Force:
     areas = []
     for shift in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)):
         chambers = tuple(
@@ -111,22 +178,6 @@ def _step(problem: Problem, robot: Robot, k: int) -> _Step:
         )
         actuation = dataclasses.replace(robot.description.actuation, chambers=chambers)
         moved = Robot(dataclasses.replace(robot.description, actuation=actuation))
-        areas.append(moved.actuation(recording.q)[:, rows])
-    return _Step(Psi, areas[0], areas[1] - areas[0], areas[2] - areas[0], recording.pressure, recording.dt)
-
-
-def _inner(problem: Problem, steps: list[_Step], mass: float, x: Array) -> tuple[Array, float]:
-    """((1, d_theta, d_dl, k_theta, k_dl1, k_dl3)/A, rms error of tau/A [m^2 Pa]) for a place of the swarm."""
-    shift_x, shift_y, lag = (p.value(now) for p, now in zip(problem.parameters[:3], x, strict=True))
-    left, right = [], []
-    for step in steps:
-        area = step.at_zero + (shift_x - problem.parameters[0].shown) * step.by_x
-        area = area + (shift_y - problem.parameters[1].shown) * step.by_y
-        force = np.einsum('kij,kj->ki', area, follow_evenly(step.pressure, step.dt, lag))
-        Psi = step.Psi * np.array([mass, 1.0, 1.0, 1.0, 1.0, 1.0])
-        left.append(Psi.reshape(-1, 6))
-        right.append(force.ravel())
-    Psi, force = np.concatenate(left), np.concatenate(right)
-    linear = np.linalg.lstsq(Psi, force, rcond=None)[0]
-    error = float(np.sqrt(np.mean((Psi @ linear - force) ** 2)))
-    return linear, error + PENALTY * bool(np.any(linear[:-1] <= 0.0))
+        areas.append(moved.actuation(motion.q)[:, rows])
+    zero, by_x, by_y = areas
+    return _Force(motion, zero, by_x - zero, by_y - zero, recording.pressure, recording.dt)
