@@ -7,7 +7,7 @@ import pytest
 
 from examples.real_data import asu_arm, silicone_beam
 from examples.real_data.bar import bar_error
-from examples.real_data.data import SHARED, imported
+from examples.real_data.data import SHARED
 from soft_dynamics.description import load_description
 from soft_dynamics.robot import load
 
@@ -38,8 +38,14 @@ def test_a_stiffer_beam_sags_less_and_swings_faster() -> None:
 
 
 def test_the_identified_arm_runs_freely_with_less_error_than_gains_and_a_lag() -> None:
-    robot = load(asu_arm.ROBOT.with_name('asu_arm_identified.yaml'))
-    file = SHARED / 'asu_two_segment_arm' / 'apr_18_data_collect_1.txt.gz'
-    recording = imported(file, 'asu_two_segment_arm', robot, rate=20.0, bandwidth=2.0)
+    robot, recording = load(asu_arm.ROBOT.with_name('asu_arm_identified.yaml')), asu_arm.recorded()
     bar = np.degrees(bar_error(recording, recording, asu_arm.BENDS))
     assert np.all(asu_arm.model_error(robot.description, recording) < bar)
+
+
+def test_an_arm_fitted_to_the_second_half_of_a_recording_runs_freely_through_the_first() -> None:
+    whole = asu_arm.recorded()
+    half = whole.duration / 2
+    found = asu_arm.fit(load(asu_arm.ROBOT).description, whole.part(half, whole.duration))
+    repeat = [1.7, 1.4]  # [deg] of gains and a lag on a repeated run
+    assert np.all(asu_arm.model_error(found.description, whole.part(0.0, half)) < repeat)
