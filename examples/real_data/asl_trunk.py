@@ -1,15 +1,15 @@
-"""A tendon-driven trunk with an identified input map: python -m examples.real_data.asl_trunk [--write FILE]
+"""A tendon-driven trunk with an identified input map: python -m examples.real_data.asl_trunk
 
 Problem: bend (u, v) [rad] of the three segments of the trunk of the Stanford ASL from the commanded angles of its six
 motors. Nobody published masses, springs or tendon radii. Identified on the first 50 s of a recording of 100 s: the map
-from motors to torques (36 numbers, first by linear regression), stiffness and damping of each segment, the lag of the
-motors. Tested in a free run through the other 50 s, beside the bar of gains and a lag, see bar.py.
+from motors to torques (36 numbers, first by linear regression), stiffness, damping and bend at rest of each segment,
+the lag of the motors. Tested in a free run through the other 50 s, beside the bar of gains and a lag, see bar.py.
 Data: asl_trunk, positions of the disks; the chord of an arc gives its bend exactly, whatever its length.
 """
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +18,8 @@ from scipy.spatial.transform import Rotation
 from examples.real_data.bar import bar_error
 from examples.real_data.data import folder
 from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description, load_description
+from soft_dynamics.description import Arc, Description, load_description
 from soft_dynamics.robot import Robot
-from soft_dynamics.writer import write_description
 from soft_estimation.identification import Options, identify, problem_of
 from soft_estimation.identification.methods import free_run_rms
 from soft_estimation.recording import Recording
@@ -29,6 +28,7 @@ from soft_estimation.smoothing import smoothing_spline
 ROBOT = Path(__file__).with_name('asl_trunk.yaml')
 BASE = np.array([0.1007, 0.0, 0.1045])  # [m] where the trunk hangs, above the disks at rest
 RATE, EVERY, BANDWIDTH = 100, 5, 5.0  # rows a second, rows between samples, [Hz] of the smoothing
+STEP = 0.5 * EVERY / RATE  # [s] of the simulation
 
 
 def bends(disks: Array) -> Array:
@@ -63,45 +63,37 @@ def recorded(name: str) -> Recording:
 
 
 def fit(trunk: Description, seen: Recording) -> Description:
-    """The input map by linear regression with the springs as they are, then all unknowns together."""
-    gains = [f'{chamber.name}.gain[{k}]' for chamber in trunk.actuation.chambers for k in range(2)]
-    settings = {'window': 10.0, 'step': 0.5 * EVERY / RATE}
-    rough = identify(problem_of(trunk, [seen], 'wang', gains, **settings), 'wang').description
-    keys = [
-        *(f'segment{k}.{field}' for k in (1, 2, 3) for field in ('stiffness', 'damping')),
-        'valve_lag',
-        *gains,
+    """The input map by linear regression, with rest at the mean and springs as they are, then all unknowns together."""
+    rests = iter(seen.q.mean(0).reshape(-1, 2).tolist())
+    segments = [
+        replace(s, material=replace(s.material, rest=tuple(next(rests)))) if isinstance(s, Arc) else s
+        for s in trunk.segments
     ]
-    return identify(
-        problem_of(rough, [seen], 'least_squares', keys, **settings), 'least_squares', Options(starts=1)
-    ).description
+    gains = [f'{chamber.name}.gain[{k}]' for chamber in trunk.actuation.chambers for k in range(2)]
+    springs = [
+        f'segment{k}.{field}' for k in (1, 2, 3) for field in ('stiffness', 'damping', 'rest[0]', 'rest[1]')
+    ]
+    found = replace(trunk, segments=tuple(segments))
+    for method, keys in (('wang', gains), ('least_squares', [*springs, 'valve_lag', *gains])):
+        problem = problem_of(found, [seen], method, keys, window=10.0, step=STEP)
+        found = identify(problem, method, Options(starts=1)).description
+    return found
 
 
-def main(args: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--write', type=Path, help='robot file with what was found')
-    options = parser.parse_args(args)
-    trunk, whole = load_description(ROBOT), recorded('controlled_1_first100s')
+def free_run_error(trunk: Description, recording: Recording) -> Array:
+    """Free-run rms error of each bend [rad]."""
+    problem = problem_of(trunk, [recording], 'least_squares', ['valve_lag'], window=1e3, step=STEP)
+    return free_run_rms(problem, problem.start)
+
+
+def main() -> None:
+    whole = recorded('controlled_1_first100s')
     seen, unseen = whole.part(0.0, 50.0), whole.part(50.0, whole.duration)
-    found = fit(trunk, seen)
-    motion = np.degrees(np.std(unseen.q, axis=0))
-    ours = np.degrees(
-        free_run_rms(
-            problem_of(found, [unseen], 'least_squares', ['valve_lag'], window=1e3, step=0.025), np.zeros(1)
-        )
-    )
-    bar = np.degrees(bar_error(seen, unseen, range(6)))
+    found = fit(load_description(ROBOT), seen)
+    table = np.degrees([unseen.q.std(0), free_run_error(found, unseen), bar_error(seen, unseen, range(6))]).T
     print('coordinate    moved [deg]  model [deg]  gains and lag [deg]')
-    for name, *row in zip(Robot(found).coordinate_names, motion, ours, bar, strict=True):
-        print(f'{name:12} {row[0]:11.2f} {row[1]:11.2f} {row[2]:11.2f}')
-    if options.write:
-        write_description(
-            options.write,
-            found,
-            'asl_trunk with the values that `python -m examples.real_data.asl_trunk` found.',
-        )
+    for name, (moved, ours, bar) in zip(Robot(found).coordinate_names, table, strict=True):
+        print(f'{name:12} {moved:11.2f} {ours:11.2f} {bar:11.2f}')
 
 
 if __name__ == '__main__':
