@@ -116,7 +116,7 @@ def read_recording(
     if 'state' in streams:
         found = _from_state(Path(path), robot, streams['state'], bandwidth)
     elif 'fiber' in streams:
-        found = from_fiber(Path(path), robot, streams['fiber'], bandwidth, rest)
+        found = from_fiber(Path(path), robot, streams['fiber'], (rate, bandwidth), rest)
     else:
         found = from_poses(Path(path), robot, streams, (rate, bandwidth), rest)
     report(1.0)

@@ -16,7 +16,7 @@ from soft_dynamics.robot import Robot
 
 from .configuration import MOVING_BASE, Tracking
 from .fiber import hinge_angles
-from .sensing import Mounting, slopes
+from .sensing import Mounting, ShapeSample, slopes
 from .smoothing import smoothing_spline
 from .streams import Stream
 
@@ -79,21 +79,29 @@ def from_poses(
     return smoothed(path, f'poses of {", ".join(poses)}', t[kept], found.q, bandwidth)
 
 
-def from_fiber(path: Path, robot: Robot, stream: Stream, bandwidth: float, progress: Progress) -> Coordinates:
-    """Coordinates from the points of a fiber along the body, in the frame of the sensor."""
+def from_fiber(
+    path: Path, robot: Robot, stream: Stream, options: tuple[float, float], progress: Progress
+) -> Coordinates:
+    """Coordinates from the points of a fiber along the body, in the frame of the sensor; options as of `from_poses`."""
+    rate, bandwidth = options
     places = stream.values.shape[1] // 4
-    s, points_S = stream.values[0, :places], stream.values[:, places:].reshape(-1, places, 3)
+    t = _thinned(stream.t, rate)
+    values = stream.values[np.searchsorted(stream.t, t)]
+    s, points_S = values[0, :places], values[:, places:].reshape(-1, places, 3)
     (name, *_) = [sensor.name for sensor in robot.description.sensors if sensor.kind == 'fiber']
     fit = _hinges if all(isinstance(x, Hinge) for x in robot.description.segments) else _least_squares
+    mounting, q = Mounting(Tracking(robot)), np.empty((t.size, robot.nq))
     try:
-        q = np.empty((stream.t.size, robot.nq))
-        for k in range(stream.t.size):
-            q[k] = fit(robot, name, (s, points_S[k]), q[k - 1] if k else robot.rest)
+        for k in range(t.size):
+            sample = mounting.shape(
+                0.0, name, s, points_S[k], 1.0, places if fit is _hinges else SHAPE_PLACES
+            )
+            q[k] = fit(robot, sample, q[k - 1] if k else robot.rest)
             if k % REPORTS == 0:
-                progress(k / stream.t.size)
+                progress(k / t.size)
     except ValueError as error:
         raise BagError(path, f'{stream.topic} is not of {robot.name}: {error}') from None
-    return smoothed(path, f'fiber ({stream.topic})', stream.t, q, bandwidth)
+    return smoothed(path, f'fiber ({stream.topic})', t, q, bandwidth)
 
 
 def _thinned(t: Array, rate: float) -> Array:
@@ -124,16 +132,14 @@ def _all_observed(path: Path, robot: Robot, observed: Any, poses: Mapping[str, S
         raise BagError(path, f'poses of {", ".join(poses)} leave the coordinate {name} of {robot.name} open')
 
 
-def _hinges(robot: Robot, name: str, shape: tuple[Array, Array], _near: Array) -> Array:
-    sample = Mounting(Tracking(robot)).shape(0.0, name, *shape, 1.0, len(shape[0]))
+def _hinges(robot: Robot, sample: ShapeSample, _near: Array) -> Array:
     links = [x for x in robot.description.segments if isinstance(x, Hinge)]
     s, points = np.concatenate([[0.0], sample.s]), np.concatenate([np.zeros((1, 3)), sample.points])
     return hinge_angles(s, points, [x.length for x in links], [x.offset for x in links]).q
 
 
-def _least_squares(robot: Robot, name: str, shape: tuple[Array, Array], near: Array) -> Array:
+def _least_squares(robot: Robot, sample: ShapeSample, near: Array) -> Array:
     """Gauss-Newton on the distances of the points from the centre line, from coordinates nearby."""
-    sample = Mounting(Tracking(robot)).shape(0.0, name, *shape, 1.0, SHAPE_PLACES)
     q = near.copy()
     for _ in range(SHAPE_ITERATIONS):
 
