@@ -1,11 +1,14 @@
-"""Our bags in the hands of MCAP's own library, and its files in ours."""
+"""Our bags in the hands of MCAP's own library, and the files of it and of rosbag2 in ours."""
 
 from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
+import yaml
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from mcap_ros2.writer import Writer
@@ -13,6 +16,7 @@ from mcap_ros2.writer import Writer
 from soft_dynamics.bags import BagWriter, SampleWriter, open_bag
 from soft_dynamics.resources import share_folder
 
+RECORDED = Path(__file__).parent / 'recorded'  # 15 messages each, by the writer of rosbag2_cpp of ROS 2 Jazzy
 START_NS = 1_700_000_000_000_000_000
 CHAMBERS = """std_msgs/Header header
 string[] names
@@ -83,3 +87,58 @@ def test_definitions_of_our_types_lie_in_both_storages(tmp_path: Path) -> None:
     database.close()
     assert all(name in definition for _, name in fields)
     assert 'MSG: std_msgs/Header' in definition
+
+
+def shape(node: Any) -> Any:
+    """Keys and types of YAML, of lists those of the first item."""
+    if isinstance(node, dict):
+        return {key: shape(value) for key, value in node.items()}
+    return [shape(node[0])] if isinstance(node, list) and node else type(node).__name__
+
+
+def tables(path: Path) -> dict[str, list[Any]]:
+    database = sqlite3.connect(f'file:{path}?mode=ro', uri=True)
+    names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    found = {name: database.execute(f'PRAGMA table_info({name})').fetchall() for name in names}
+    found['version'] = database.execute('SELECT schema_version FROM schema').fetchall()
+    database.close()
+    return found
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_we_read_what_rosbag2_writes(storage: str) -> None:
+    with open_bag(RECORDED / f'rosbag2_{storage}') as bag:
+        assert bag.counts == dict.fromkeys(('/state', '/pressure/measured', '/mocap/tip/pose'), 5)
+        states = [bag.decode(message) for message in bag.messages(['/state'])]
+        (pose, *_) = [bag.decode(message) for message in bag.messages(['/mocap/tip/pose'])]
+        (qos,) = bag.qos('/state')
+    np.testing.assert_array_equal([state.q[0] for state in states], [0.1 * k for k in range(5)])
+    assert (states[0].model, pose.pose.orientation.w) == ('arm', 0.8)
+    assert (qos.reliability.name, qos.depth) == ('RELIABLE', 10)
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_our_metadata_has_the_fields_of_rosbag2(tmp_path: Path, storage: str) -> None:
+    path = tmp_path / 'run'
+    with open_bag(RECORDED / f'rosbag2_{storage}') as theirs, BagWriter(path, storage) as ours:
+        for topic, msgtype in theirs.topics.items():
+            ours.add_topic(topic, msgtype, tuple(theirs.qos(topic)))
+        for message in theirs.messages():
+            ours.write(message.topic, message.msgtype, message.data, message.t_ns)
+    written, wanted = (
+        yaml.safe_load((folder / 'metadata.yaml').read_text(encoding='utf-8'))['rosbag2_bagfile_information']
+        for folder in (path, RECORDED / f'rosbag2_{storage}')
+    )
+    assert shape(written) == shape(wanted)
+    for key in ('version', 'storage_identifier', 'duration', 'starting_time', 'message_count'):
+        assert written[key] == wanted[key]
+    by_name = [
+        {topic['topic_metadata']['name']: topic for topic in bag['topics_with_message_count']}
+        for bag in (written, wanted)
+    ]
+    assert by_name[0] == by_name[1]
+
+
+def test_our_tables_are_those_of_rosbag2(tmp_path: Path) -> None:
+    ours = made(tmp_path / 'run', 'sqlite3', 3) / 'run.db3'
+    assert tables(ours) == tables(RECORDED / 'rosbag2_sqlite3' / 'rosbag2_sqlite3_0.db3')
