@@ -80,9 +80,11 @@ class ConfigurationLaw:
         e, ed = now.q - q, now.qd - qd
         self._integral = self._integral + dt * self._ki * e
         feedback = self._kp * e + self._kd * ed + self._integral
-        motion = robot.mass_matrix(q) @ ahead.qdd + robot.coriolis_matrix(q, qd) @ ahead.qd
-        material = robot.elastic(ahead.q) + robot.damping(q, ahead.qd)
-        self._wanted = feedback + motion + robot.gravity(q) + material
+        still = robot.inverse_dynamics(
+            q, np.zeros(robot.nq), ahead.qdd, elastic=False, damping=False
+        )  # M qdd_r + g
+        motion = still + robot.coriolis_matrix(q, qd) @ ahead.qd
+        self._wanted = feedback + motion + robot.elastic(ahead.q) + robot.damping(q, ahead.qd)
         return self._wanted
 
     def applied(self, dt: float, tau: Array) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from soft_dynamics.arguments import Array
 
@@ -80,22 +81,21 @@ class JointPath:
         knots = np.concatenate([[0.0], t])
         self._t0, self._duration, self._count = t0, float(t[-1]), t.size
         self._last = columns[0][-1].copy()
-        self._pieces = _spline(
-            knots, [np.vstack([first, x]) for first, x in zip(start, columns, strict=False)], start
-        )
+        rows = [np.vstack([first, x]) for first, x in zip(start, columns, strict=False)]
+        self._knots, self._coefficients = _pieces(knots, rows, start)
 
     def sample(self, t: float) -> JointSample:
         """Return the reference at time t; past the end the last point, at rest."""
         s = t - self._t0
         if s >= self._duration:
             return JointSample(self._last, np.zeros_like(self._last), np.zeros_like(self._last))
-        q, qd, qdd = (piece(max(s, 0.0)) for piece in self._pieces)
-        return JointSample(q, qd, qdd)
+        return JointSample(*_evaluate(self._knots, self._coefficients, max(s, 0.0)))
 
     def check(self, coordinate_limit: float, rate_limit: float) -> None:
         """Raise ValueError if the motion leaves what the robot is allowed."""
         times = np.linspace(0.0, self._duration, _PER_INTERVAL * self._count + 1)
-        q, qd = np.max(np.abs(self._pieces[0](times))), np.max(np.abs(self._pieces[1](times)))
+        samples = np.array([_evaluate(self._knots, self._coefficients, t)[:2] for t in times])
+        q, qd = np.max(np.abs(samples), axis=(0, 2))
         if not q <= coordinate_limit:
             raise ValueError(f'trajectory: a coordinate reaches {q:.3g}, allowed is {coordinate_limit:g}')
         if not qd <= rate_limit:
@@ -109,17 +109,34 @@ def _derivative(values: Any, points: Array) -> Array:
     return array
 
 
-def _spline(knots: Array, columns: list[Array], start: JointSample) -> list[Any]:
-    """Position, rate and acceleration as functions of the time since the start."""
-    from scipy.interpolate import BPoly, make_interp_spline
+def _pieces(knots: Array, columns: list[Array], start: JointSample) -> tuple[Array, Array]:
+    """Knots and coefficients (power, piece, coordinate), highest power first, of a motion since the start."""
+    from scipy.interpolate import BPoly, PPoly, make_interp_spline
 
-    if len(columns) == 1:
-        rest = np.zeros_like(start.q)
-        ends = ([(1, start.qd), (2, start.qdd)], [(1, rest), (2, rest)])
-        position = make_interp_spline(knots, columns[0], k=5, bc_type=ends)
-    else:
-        position = BPoly.from_derivatives(knots, np.stack(columns, 1))
-    return [position, position.derivative(1), position.derivative(2)]
+    if len(columns) > 1:
+        motion = PPoly.from_bernstein_basis(BPoly.from_derivatives(knots, np.stack(columns, 1)))
+        return motion.x, np.ascontiguousarray(motion.c)
+    rest = np.zeros_like(start.q)
+    ends = ([(1, start.qd), (2, start.qdd)], [(1, rest), (2, rest)])
+    spline = make_interp_spline(knots, columns[0], k=5, bc_type=ends)
+    inner = slice(spline.k, -spline.k)  # the outer knots repeat the ends
+    powers = [spline(spline.t[inner][:-1], k) / math.factorial(k) for k in range(spline.k, -1, -1)]
+    return spline.t[inner], np.array(powers)
+
+
+@njit(cache=True)
+def _evaluate(knots: Array, coefficients: Array, s: float) -> tuple[Array, Array, Array]:
+    """Position, rate and acceleration at the time s, by Horner's rule."""
+    powers, pieces, n = coefficients.shape
+    k = min(max(int(np.searchsorted(knots, s, side='right')) - 1, 0), pieces - 1)
+    h = s - knots[k]
+    q, qd, half_qdd = np.zeros(n), np.zeros(n), np.zeros(n)
+    for power in range(powers):
+        for i in range(n):
+            half_qdd[i] = half_qdd[i] * h + qd[i]
+            qd[i] = qd[i] * h + q[i]
+            q[i] = q[i] * h + coefficients[power, k, i]
+    return q, qd, 2.0 * half_qdd
 
 
 class PosePath:

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
+from rclpy.subscription import Subscription
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_srvs.srv import Trigger
 
@@ -40,22 +41,22 @@ class ControllerNode(ManagedNode):
     def __init__(self, node_name: str, config_class: type[Any]) -> None:
         super().__init__(node_name)
         bind_config(self, config_class)
-        numba.set_num_threads(
-            1
-        )  # threads of a parallel loop would wait for each other longer than one state takes
+        numba.set_num_threads(1)  # threads of a parallel loop wait for each other longer than one state takes
         self.robot: Robot = load(self.config.robot)
         self.loop = self._make_loop()
         self.refused = 0  # references
         self._commanded: tuple[float, Array] | None = None  # by whoever is in control: time, pressures
         self._told = (Mode.IDLE, '')
         self._awake_t, self._yielded = time.monotonic(), False
+        self._message = ChamberPressures(names=list(self.robot.chamber_names))
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/command', COMMAND)
-        self.create_subscription(ChamberPressures, 'pressure/command', self._on_command, COMMAND)
+        self._others: Subscription | None = None
+        self._hear_others()
         self.create_subscription(SoftState, 'state', self._on_state, COMMAND)  # only the newest counts
         self.create_service(Trigger, '~/emergency_stop', self._on_emergency_stop)
         self.diagnostics = Diagnostics(self, self.robot.name, {'control': self._status})
-        period = 1.0 / self.config.rate
-        self.create_timer(period, self._on_silence, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._silence = self.create_timer(1.5 / self.config.rate, self._on_silence, clock=steady)
 
     @abstractmethod
     def make_law(self) -> Law:
@@ -92,7 +93,14 @@ class ControllerNode(ManagedNode):
                 self.loop.follow(t, self.hold(t))
             except ValueError as error:
                 self.get_logger().warning(f'cannot hold the pose: {error}')
+        if self._others is not None:  # it would hear itself, which takes longer than to command
+            self.destroy_subscription(self._others)
+            self._others = None
         return super().on_activate(state)
+
+    def on_deactivate(self, state: Any) -> Any:
+        self._hear_others()
+        return super().on_deactivate(state)
 
     def _make_loop(self) -> ControlLoop:
         """Return a loop that has run once, so that the first cycle does not wait for the compiler."""
@@ -116,9 +124,9 @@ class ControllerNode(ManagedNode):
             )
             return
         self.loop.feed(State(t - age, q, qd))
-        if (
-            t - self.loop.memory.t >= 0.5 / self.config.rate
-        ):  # a state that is early must not wait for the next
+        self._awake_t = t
+        self._silence.reset()
+        if t - self.loop.memory.t >= 0.5 / self.config.rate:  # one that is early must not wait for the next
             self._cycle(t)
 
     def _on_silence(self) -> None:
@@ -129,25 +137,30 @@ class ControllerNode(ManagedNode):
             self._yielded = True
             return
         self._yielded = False
-        if t - self.loop.memory.t >= 1.5 / self.config.rate:
-            self._cycle(t)
+        self._cycle(t)
 
     def _cycle(self, t: float) -> None:
         if not self.active:
             return
         memory = self.loop.step(t)
-        message = ChamberPressures(names=list(self.robot.chamber_names), pressure=float64s(memory.pressure))
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._publisher.publish(message)
+        self._message.pressure = float64s(memory.pressure)
+        self._message.header.stamp = self.get_clock().now().to_msg()
+        self._publisher.publish(self._message)
         if (memory.mode, memory.reason) != self._told:
             self._told = (memory.mode, memory.reason)
             self.get_logger().info(': '.join(filter(None, (memory.mode.value, memory.reason))))
             self.diagnostics.publish()
 
+    def _hear_others(self) -> None:
+        """Listen to commands while this node gives none."""
+        if self._others is None:
+            topic, callback = 'pressure/command', self._on_command
+            self._others = self.create_subscription(ChamberPressures, topic, callback, COMMAND)
+
     def _on_command(self, message: ChamberPressures) -> None:
-        """Remember what is commanded while this node is not in control."""
+        """Remember what whoever is in control commands."""
         pressure = np.asarray(message.pressure)
-        if self.active or tuple(message.names) != self.robot.chamber_names:
+        if tuple(message.names) != self.robot.chamber_names:
             return
         if pressure.size == len(self.robot.chamber_names) and np.all(np.isfinite(pressure)):
             limits = self.loop.limits

@@ -40,7 +40,7 @@ class LeanExecutor(SingleThreadedExecutor):
         t = time.monotonic()
         if self._stale:
             self._prepare()
-        if t - self._whole_t > _WHOLE_PERIOD or self._tasks:
+        if t - self._whole_t > _WHOLE_PERIOD or not all(task.done() for task, *_ in self._tasks):
             self._whole_t = t
             super().spin_once(0.0)
             return

@@ -13,7 +13,7 @@
     self.config = bind_config(self, Config)
 
 Field types: bool, int, float, str, lists and tuples of one of them, and dataclasses of such fields.
-A field without default must be set by the user.
+A field without default must be set by the user. Every node also has the parameter `realtime_priority`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import ParameterNotDeclaredException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+
+from soft_dynamics.ros.priority import declare_priority
 
 Config = TypeVar('Config')
 
@@ -47,6 +49,7 @@ def bind_config(
     Raises ValueError, one line about all overrides: unknown names, wrong types, missing or refused values.
     """
     fields = _flatten(config_class)
+    declare_priority(node)
     values = _read_overrides(node, fields)
     config = node.config = _build(config_class, values)
     for name, field in fields.items():

@@ -18,8 +18,10 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from soft_dynamics.ros.executor import LeanExecutor
+from soft_dynamics.ros.priority import take_priority
 from soft_dynamics.ros.report import USER_ERRORS, report
 
+_SWITCH_INTERVAL = 5e-4  # [s] a thread that waits for a device or DDS gets Python this soon; by default 5 ms
 _POLL_PERIOD = 0.1  # [s] longest wait of the executor, so the longest time until a signal is seen
 
 
@@ -31,6 +33,7 @@ def run_node(make_node: Callable[[], Node], args: list[str] | None = None) -> in
 
     rclpy's own signal handlers would close the context first: the last, safe command could not be sent.
     """
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     with _StopSignals() as stop:
         try:
             return _run(make_node, sys.argv if args is None else args, stop)
@@ -42,6 +45,7 @@ def _run(make_node: Callable[[], Node], args: list[str], stop: _StopSignals) -> 
     try:
         _initialise(args)
         node = make_node()
+        take_priority(node)
     except KeyboardInterrupt:
         return 0
     except USER_ERRORS as error:

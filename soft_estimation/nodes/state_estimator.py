@@ -12,7 +12,7 @@ import numpy as np
 from geometry_msgs.msg import InertiaStamped, PoseStamped, WrenchStamped
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
-from soft_robot_suite.msg import ChamberPressures, ShapeSamples, SoftState
+from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples, SoftState
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.counters import OK, STALE, WARN, RateCounter, Status, stream_status
@@ -91,6 +91,7 @@ class StateEstimator(ManagedNode):
         self._load_publisher = self.create_publisher(InertiaStamped, 'tip_load', STATE)
         self._diagnostics = Diagnostics(self, 'not configured', {'state': self._status})
         self._inputs: list[Subscription] = []
+        self._single_bodies: dict[str, list[Subscription]] = {}  # of the inputs, by kind
         self._timer: Timer | None = None
         self._configured = False
 
@@ -164,18 +165,44 @@ class StateEstimator(ManagedNode):
     # ---- sensors -------------------------------------------------------------------------------------------------
 
     def _subscribe(self, sensors: list[Sensor]) -> None:
-        def add(kind: type[Any], topic: str, callback: Callable[[Any], None]) -> None:
+        def add(kind: type[Any], topic: str, callback: Callable[[Any], None]) -> Subscription:
             self._inputs.append(self.create_subscription(kind, topic, callback, SENSOR))
+            return self._inputs[-1]
 
+        self._single_bodies = {kind: [] for kind in self._bodies}
+        for kind in self._bodies:
+            add(BodyPoses, f'{kind}/frame', partial(self._on_frame, kind))
         for sensor in sensors:
             if sensor.kind in POSE_KINDS:
-                add(PoseStamped, f'{sensor.kind}/{sensor.name}/pose', partial(self._on_pose, sensor))
+                topic, callback = f'{sensor.kind}/{sensor.name}/pose', partial(self._on_pose, sensor)
+                self._single_bodies[sensor.kind].append(add(PoseStamped, topic, callback))
             elif sensor.kind == 'fiber':
                 add(ShapeSamples, 'fiber/shape', partial(self._on_shape, sensor))
             else:
                 add(WrenchStamped, 'ft/wrench', partial(self._on_wrench, sensor))
         if self.config.method == 'model':
             add(ChamberPressures, 'pressure/measured', self._on_pressure)
+
+    def _on_frame(self, kind: str, msg: BodyPoses) -> None:
+        for subscription in self._single_bodies.pop(kind, ()):  # frames have it all, at a fifth of the cost
+            self._inputs.remove(subscription)
+            self.destroy_subscription(subscription)
+
+        def feed(t: float) -> bool:
+            count = len(msg.names)
+            p_WS, quat_WS = np.array(msg.positions), np.array(msg.orientations)
+            if p_WS.size != 3 * count or quat_WS.size != 4 * count:
+                raise ValueError(f'expected {count} poses, got {p_WS.size} and {quat_WS.size} numbers')
+            X_WS = {}
+            for name, p, quat in zip(msg.names, p_WS.reshape(-1, 3), quat_WS.reshape(-1, 4), strict=True):
+                if name in self._bodies[kind]:
+                    try:
+                        X_WS[name] = pose(quat, p)
+                    except ValueError as error:  # the other bodies are good
+                        self._refuse(name, error)
+            return bool(X_WS) and self._feed_sets([Poses(t, X_WS)])
+
+        self._feed(kind, kind, msg, feed)
 
     def _on_pose(self, sensor: Sensor, msg: PoseStamped) -> None:
         def feed(t: float) -> bool:
@@ -239,9 +266,7 @@ class StateEstimator(ManagedNode):
                 raise ValueError(f'stamp is {t - now:.3f} s ahead of the clock')
             is_news = feed(t)
         except ValueError as error:
-            self._refused += 1
-            self._refusal = f'{name}: {error}'
-            self.get_logger().warning(f'sample refused: {self._refusal}', throttle_duration_sec=5.0)
+            self._refuse(name, error)
             return
         self._last_fed[name] = t
         self._sources.add(kind)
@@ -252,6 +277,11 @@ class StateEstimator(ManagedNode):
         if is_news and kind in self._leading and waited and self._timer is not None:
             self._timer.reset()  # the next period begins with this state
             self._publish(t if at_samples else None)
+
+    def _refuse(self, name: str, error: ValueError) -> None:
+        self._refused += 1
+        self._refusal = f'{name}: {error}'
+        self.get_logger().warning(f'sample refused: {self._refusal}', throttle_duration_sec=5.0)
 
     # ---- state ---------------------------------------------------------------------------------------------------
 

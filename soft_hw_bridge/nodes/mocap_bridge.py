@@ -1,4 +1,4 @@
-"""OptiTrack motion capture: `mocap/<body>/pose` for every rigid body that Motive tracks.
+"""OptiTrack motion capture: `mocap/frame`, and `mocap/<body>/pose` for every rigid body that Motive tracks.
 
 In trouble the node stays up, publishes nothing it does not know, tells it on `/diagnostics`, and recovers:
 
@@ -30,7 +30,7 @@ class Config(MocapConfig):
 
 
 class MocapBridge(BridgeNode[MocapStream]):
-    """Publishes each tracked body of each new frame, stamped with the time of exposure."""
+    """Publishes the tracked bodies of each new frame, stamped with the time of exposure."""
 
     config: Config
 
@@ -43,9 +43,9 @@ class MocapBridge(BridgeNode[MocapStream]):
         return stream, f'Motive at {self.config.server}:{self.config.command_port}'
 
     def poll_device(self, device: MocapStream) -> None:
-        for pose in device.poll(_POLL_TIMEOUT):
-            if self.is_active:
-                self._poses.publish(*pose)
+        poses = device.poll(_POLL_TIMEOUT)
+        if self.is_active:
+            self._poses.publish(poses)
 
     def supervise_device(self, device: MocapStream) -> Status:
         self._poses.announce(device.names)

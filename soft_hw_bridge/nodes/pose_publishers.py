@@ -1,19 +1,27 @@
-"""One topic of poses for each body."""
+"""One topic for all bodies of a frame, and one of poses for each body that somebody asks for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import groupby
 
 from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
 from rclpy.publisher import Publisher
+from soft_robot_suite.msg import BodyPoses
 
 from soft_dynamics.ros.qos import SENSOR
+
+BodyPose = tuple[str, int, tuple[float, float, float], tuple[float, float, float, float]]
+"""Name and host time [ns] of a tracked body B in the world W, p_WB [m], quat_WB (x, y, z, w)."""
 
 _NS = 1_000_000_000
 
 
+@cache
 def topic_token(name: str) -> str:
     """Return a name that ROS allows in a topic: letters, digits and single underscores, no digit first."""
     token = re.sub(r'[^A-Za-z0-9]+', '_', name)
@@ -21,15 +29,21 @@ def topic_token(name: str) -> str:
 
 
 class PosePublishers:
-    """Publishes geometry_msgs/PoseStamped on `<prefix>/<name>/pose`."""
+    """Publishes soft_robot_suite/BodyPoses on `<prefix>/frame` and geometry_msgs/PoseStamped on `<prefix>/<name>/pose`.
+
+    A message costs its reader and its writer the same whether it holds one pose or ten, so a frame goes as a whole;
+    the topic of a single body is served while it has a subscriber.
+    """
 
     def __init__(self, node: Node, prefix: str, frame_id: str) -> None:
         self._node = node
         self._prefix = prefix
         self._owners: dict[str, str] = {}  # of the topics
         self._publishers: dict[str, Publisher | None] = {}
-        self._message = PoseStamped()  # filled anew for each pose: making one takes longer than sending it
-        self._message.header.frame_id = frame_id
+        self._frame_publisher = node.create_publisher(BodyPoses, f'{prefix}/frame', SENSOR)
+        self._frame = BodyPoses()  # filled anew each time: making one takes longer than sending it
+        self._single = PoseStamped()
+        self._frame.header.frame_id = self._single.header.frame_id = frame_id
 
     def announce(self, names: Iterable[str]) -> None:
         """Make the topics of new names; in the executor, as all that makes publishers."""
@@ -37,28 +51,33 @@ class PosePublishers:
             if name not in self._publishers:
                 self._publishers[name] = self._make(name)
 
-    def publish(
-        self,
-        name: str,
-        stamp_ns: int,
-        p_WB: tuple[float, float, float],
-        quat_WB: tuple[float, float, float, float],
-    ) -> None:
-        """Publish a pose, unless its name was not announced yet. Not for two threads at a time."""
-        publisher = self._publishers.get(name)
-        if publisher is None:
-            return
-        stamp, pose = self._message.header.stamp, self._message.pose
-        stamp.sec, stamp.nanosec = divmod(stamp_ns, _NS)
-        pose.position.x, pose.position.y, pose.position.z = p_WB
-        pose.orientation.x, pose.orientation.y, pose.orientation.z, pose.orientation.w = quat_WB
-        publisher.publish(self._message)
+    def publish(self, poses: Iterable[BodyPose]) -> None:
+        """Publish poses in the order of time, but for names not announced yet. Not for two threads at a time."""
+        known = (pose for pose in poses if self._publishers.get(pose[0]))
+        for stamp_ns, frame in groupby(known, lambda pose: pose[1]):
+            self._publish_frame(stamp_ns, list(frame))
 
     def destroy(self) -> None:
-        for publisher in self._publishers.values():
+        for publisher in [self._frame_publisher, *self._publishers.values()]:
             if publisher:
                 self._node.destroy_publisher(publisher)
         self._publishers = {}
+
+    def _publish_frame(self, stamp_ns: int, poses: Sequence[BodyPose]) -> None:
+        frame, single = self._frame, self._single
+        for stamp in (frame.header.stamp, single.header.stamp):
+            stamp.sec, stamp.nanosec = divmod(stamp_ns, _NS)
+        frame.names = [topic_token(name) for name, *_ in poses]
+        frame.positions = array('d', [x for _, _, p_WB, _ in poses for x in p_WB])
+        frame.orientations = array('d', [x for _, _, _, quat_WB in poses for x in quat_WB])
+        self._frame_publisher.publish(frame)
+        position, orientation = single.pose.position, single.pose.orientation
+        for name, _, p_WB, quat_WB in poses:
+            publisher = self._publishers[name]
+            if publisher is not None and publisher.get_subscription_count():
+                position.x, position.y, position.z = p_WB
+                orientation.x, orientation.y, orientation.z, orientation.w = quat_WB
+                publisher.publish(single)
 
     def _make(self, name: str) -> Publisher | None:
         topic = f'{self._prefix}/{topic_token(name)}/pose'

@@ -1,4 +1,4 @@
-"""HTC Vive trackers: `vive/<tracker>/pose` for every tracker that SteamVR tracks.
+"""HTC Vive trackers: `vive/frame`, and `vive/<tracker>/pose` for every tracker that SteamVR tracks.
 
 In trouble the node stays up, publishes nothing it does not know, tells it on `/diagnostics`, and recovers:
 
@@ -78,8 +78,7 @@ class ViveBridge(BridgeNode[Trackers]):
     def poll_device(self, device: Trackers) -> None:
         samples = device.poll()
         if self.is_active:
-            for sample in samples:
-                self._poses.publish(*sample)
+            self._poses.publish(samples)
         t = time.monotonic()
         self._schedule.done(t, found=bool(samples))
         time.sleep(max(self._schedule.due - t, 0.0))

@@ -12,6 +12,7 @@ import pytest
 from geometry_msgs.msg import PoseStamped
 from lifecycle_msgs.srv import GetState
 from ros.bridge_listener import ERROR, OK, STALE, WARN, BridgeListener, at_work
+from soft_robot_suite.msg import BodyPoses
 
 from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.qos import SENSOR
@@ -64,6 +65,7 @@ class Listener(BridgeListener):
     def __init__(self, node: Any) -> None:
         super().__init__(node, 'mocap_bridge', PoseStamped, 'mocap/tip/pose', SENSOR)
         self.base: list[PoseStamped] = node.collect(PoseStamped, 'mocap/base/pose', SENSOR)
+        self.frames: list[BodyPoses] = node.collect(BodyPoses, 'mocap/frame', SENSOR)
 
 
 @pytest.fixture
@@ -90,6 +92,23 @@ def test_poses_have_the_time_of_exposure_and_z_up(
         listener.until_level(OK, 'streaming')
         assert listener.value('lost') == '0'
         assert listener.status.hardware_id == f'Motive at 127.0.0.1:{motive.emulator.command_port}'
+
+
+def test_a_frame_holds_what_the_topics_of_its_bodies_say(
+    ros_process: Any, ros_client_node: Any, listener: Listener, motive: Motive
+) -> None:
+    ros_process(MODULE, motive.params)
+
+    def pairs() -> list[tuple[PoseStamped, BodyPoses]]:
+        frames = {time_to_ns(frame.header.stamp): frame for frame in listener.frames}
+        stamped = ((tip, time_to_ns(tip.header.stamp)) for tip in listener.messages)
+        return [(tip, frames[stamp]) for tip, stamp in stamped if stamp in frames]
+
+    ros_client_node.spin_until(pairs, 'a frame and a pose of the same time')
+    tip, frame = pairs()[-1]
+    assert (frame.header.frame_id, list(frame.names)) == ('mocap_world', ['base', 'tip'])
+    assert list(frame.positions) == pytest.approx([0.1, 0.2, 0.3, tip.pose.position.x, 2.0, 3.0])
+    assert list(frame.orientations) == [0.0, 0.0, 0.0, 1.0, *QUAT_TIP]
 
 
 def test_only_active_bridge_publishes_and_nothing_old(

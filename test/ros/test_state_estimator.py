@@ -14,7 +14,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import InertiaStamped, PoseStamped, WrenchStamped
 from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
-from soft_robot_suite.msg import ChamberPressures, ShapeSamples, SoftState
+from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples, SoftState
 
 from soft_dynamics import quaternion
 from soft_dynamics.robot import Robot
@@ -79,8 +79,10 @@ class Rig:
         self.loads = client.collect(InertiaStamped, 'tip_load', STATE)
         self.diagnostics = client.collect(DiagnosticArray, '/diagnostics')
         self.kinds = {'mocap'}
+        self.broken = 'other'  # body of frames without orientation
         topics = {
             'mocap': (PoseStamped, 'mocap/marker/pose'),
+            'frame': (BodyPoses, 'mocap/frame'),
             'vive': (PoseStamped, 'vive/tracker/pose'),
             'ft': (WrenchStamped, 'ft/wrench'),
             'fiber': (ShapeSamples, 'fiber/shape'),
@@ -115,6 +117,16 @@ class Rig:
 
     def _mocap(self, offset: float) -> PoseStamped:
         return self._pose('marker', offset)
+
+    def _frame(self, offset: float) -> BodyPoses:
+        """The marker, a body of somebody else, and one whose orientation is none."""
+        pose = self._mocap(offset).pose
+        p, quat = pose.position, pose.orientation
+        return BodyPoses(
+            names=['marker', 'hand', self.broken],
+            positions=float64s([p.x, p.y, p.z, *6 * [0.0]]),
+            orientations=float64s([quat.x, quat.y, quat.z, quat.w, 0.0, 0.0, 0.0, 1.0, *4 * [0.0]]),
+        )
 
     def _vive(self, offset: float) -> PoseStamped:
         return self._pose('tracker', offset)
@@ -189,6 +201,20 @@ def test_outliers_are_gated_and_a_silent_rig_has_no_state(ros_process: Any, rig:
     rig.client.spin_for(0.5)
     assert len(rig.states) == count
     rig.client.spin_until(lambda: 'no sample' in rig.values().get('message', ''), 'the verdict of silence')
+
+
+def test_frames_are_enough_and_make_the_topics_of_single_bodies_superfluous(
+    ros_process: Any, rig: Rig, finger: Path
+) -> None:
+    ros_process(NODE, {'robot': str(finger), 'sensors': ['marker'], 'rate': 50.0})
+    rig.run(lambda: rig.states, 'a state from single poses')
+    rig.kinds = {'frame'}
+    rig.run(lambda: not rig.poses.get_subscription_count(), 'the end of the subscription')
+    rig.states.clear()
+    rig.run(lambda: len(rig.states) > 20 and 'mocap' in rig.states[-1].sources, 'states from frames')
+    assert np.array(rig.states[-1].q) == pytest.approx(rig.q, abs=0.05)
+    rig.broken = 'marker'  # once more, without orientation
+    rig.run(lambda: 'marker: quaternion' in rig.values().get('last refusal', ''), 'a refusal')
 
 
 @pytest.mark.parametrize(('kind', 'limit'), [('vive', 0.02), ('fiber', 0.02), ('ft', 0.15)])
