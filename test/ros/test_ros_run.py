@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,3 +63,27 @@ def test_no_thread_is_left(ros_process: Any) -> None:
     process = ros_process('ros.nodes_for_test.awkward', env={'AWKWARD': 'counts threads'})
     assert process.wait() == 0
     assert process.stdout.split()[-1] == 'MainThread'
+
+
+def test_real_time_priority_is_taken_by_all_threads_or_its_refusal_told(
+    ros_process: Any, ros_client_node: Any
+) -> None:
+    process = ros_process(EXAMPLE, {'realtime_priority': 3})
+    wait_until_up(ros_client_node)
+    ros_client_node.spin_until(
+        lambda: (
+            priorities(process.process.pid) == {3} or 'realtime_priority 3 is not allowed' in process.stderr
+        ),
+        'the priority',
+    )
+    assert process.stop() == 0
+
+
+def test_a_priority_that_does_not_exist_is_one_line(ros_process: Any) -> None:
+    assert 'realtime_priority' in ros_process(EXAMPLE, {'realtime_priority': 200}).refusal()
+
+
+def priorities(pid: int) -> set[int]:
+    """Real-time priorities of the threads of a process."""
+    threads = [int(thread.name) for thread in Path(f'/proc/{pid}/task').iterdir()]
+    return {os.sched_getparam(thread).sched_priority for thread in threads}
