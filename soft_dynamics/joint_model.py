@@ -168,13 +168,11 @@ class JointModel:
 
     def actuation(self, x: Array) -> Array:
         """Matrices (count, nv, chambers) from pressures to forces."""
-        A = np.repeat(self.actuators.columns[None], x.shape[0], axis=0)
-        zero, chain = np.zeros(self.nv), self.variant(False, False, False)
+        count, chain = x.shape[0], self.variant(False, False, False)
+        A, zero = np.repeat(self.actuators.columns[None], count, axis=0), np.zeros((count, self.nv))
         for k in np.flatnonzero(np.any(self.actuators.wrenches, axis=(1, 2))):
-            for i in range(x.shape[0]):
-                column = np.empty(self.nv)
-                _inverse(chain, x[i], zero, zero, self.actuators.wrenches[k], column)
-                A[i, :, k] -= column
+            wrench = np.repeat(self.actuators.wrenches[k][None], count, axis=0)
+            A[:, :, k] -= self.inverse(chain, x, zero, zero, wrench)[0]
         return A
 
     def wrenches(self, x: Array, external: Mapping[int, Array]) -> Array:
