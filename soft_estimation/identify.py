@@ -144,14 +144,18 @@ def command(options: argparse.Namespace) -> int:
     problem = problem_of(
         robot.description, recordings, options.method, options.fit, window=options.window, step=options.step
     )
-    with ProgressBar('searching') as bar:
-        found = identify(
-            problem,
-            options.method,
-            Options(**settings),
-            lambda part, note: bar(part),
-            output.with_suffix('.progress.json'),
-        )
+    try:
+        with ProgressBar('searching') as bar:
+            found = identify(
+                problem,
+                options.method,
+                Options(**settings),
+                lambda part, note: bar(part),
+                output.with_suffix('.progress.json'),
+            )
+    except KeyboardInterrupt:
+        say('identify: give the same command again to go on where it was')
+        raise
     write_description(output, found.description, comment_of(old, found, options))
     print(text_of(robot, found))
     for line in found.uncertainty.warnings:

@@ -27,29 +27,37 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
     generations = max(1, options.trials // members - 1)
     saved = checkpoint.load()
     population = np.array(saved['population']) if saved else _first(problem, options, members)
+    best = np.array(saved['best']) if saved else problem.start
     done = int(saved.get('generation', 0))
+    bounds = list(zip(problem.low, problem.high, strict=True))
 
     def cost(x: Array) -> float:
         error = problem.error(x)
         return error if math.isfinite(error) else CANNOT
 
     def after(intermediate_result: Any) -> None:
-        nonlocal done
-        done += 1
+        nonlocal done, best, population
+        done, best, population = done + 1, intermediate_result.x, intermediate_result.population
         report(min(1.0, done / generations), f'error {float(intermediate_result.fun):.4g}')
-        checkpoint.save({'population': intermediate_result.population.tolist(), 'generation': done})
+        keep()
 
-    found = optimize.differential_evolution(
-        cost,
-        list(zip(problem.low, problem.high, strict=True)),
-        maxiter=max(1, generations - done),
-        init=population,
-        rng=options.seed + done,
-        tol=1e-3,
-        polish=True,
-        callback=after,
-    )
-    return np.asarray(found.x)
+    def keep() -> None:
+        checkpoint.save({'population': population.tolist(), 'best': best.tolist(), 'generation': done})
+
+    if done < generations:
+        optimize.differential_evolution(
+            cost,
+            bounds,
+            maxiter=generations - done,
+            init=population,
+            rng=options.seed + done,
+            tol=1e-3,
+            polish=False,
+            callback=after,
+        )
+        done = generations  # or fewer, if all members agreed
+        keep()
+    return np.asarray(optimize.minimize(cost, best, method='L-BFGS-B', bounds=bounds).x)
 
 
 def _first(problem: Problem, options: Options, members: int) -> Array:

@@ -7,6 +7,7 @@ PostgreSQL server that all of them reach.
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -17,23 +18,22 @@ from .options import Checkpoint, Options, Report
 from .problem import Problem
 
 CANNOT = 1e6  # error of a model that cannot run
+DRIVER = "pip install 'psycopg[binary]'"
 
 
 def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
-    """The best x of a study of `options.trials` trials, counting those that the storage has already."""
+    """The best x of a study of `options.trials` trials, counting those that the storage has already.
+
+    Raises ValueError if the storage cannot be used.
+    """
     optuna = _optuna()
     names = [parameter.key for parameter in problem.parameters]
-    study = optuna.create_study(
-        study_name=f'identify {problem.fingerprint}',
-        storage=options.storage or None,
-        sampler=optuna.samplers.TPESampler(seed=options.seed, multivariate=True),
-        load_if_exists=True,
-    )
-    if not study.trials:
-        study.enqueue_trial(dict(zip(names, problem.start.tolist(), strict=True)))
+    study = _study(optuna, options, f'identify {problem.fingerprint}')
+    study.enqueue_trial(dict(zip(names, problem.start.tolist(), strict=True)), skip_if_exists=True)
+    complete = (optuna.trial.TrialState.COMPLETE,)
 
     def finished() -> int:
-        return sum(trial.state == optuna.trial.TrialState.COMPLETE for trial in study.trials)
+        return len(study.get_trials(deepcopy=False, states=complete))
 
     def objective(trial: Any) -> float:
         x = [trial.suggest_float(p.key, p.low, p.high) for p in problem.parameters]
@@ -41,10 +41,47 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
         return error if math.isfinite(error) else CANNOT
 
     def after(study: Any, trial: Any) -> None:
-        report(min(1.0, (trial.number + 1) / options.trials), f'error {study.best_value:.4g}')
+        done = finished()
+        report(min(1.0, done / options.trials), f'error {study.best_value:.4g}')
+        if done >= options.trials:  # whoever did them
+            study.stop()
 
-    study.optimize(objective, n_trials=max(0, options.trials - finished()), callbacks=[after])
+    left = options.trials - finished()
+    if left > 0:
+        study.optimize(objective, n_trials=left, callbacks=[after])
     return np.array([study.best_params[name] for name in names])
+
+
+def _study(optuna: Any, options: Options, name: str) -> Any:
+    """The study in the storage, new or as it is.
+
+    A search that goes on must not draw the numbers that it drew before, nor one that shares its storage those of the
+    others: the seed counts the trials there are, and on a server the process too.
+    """
+    is_shared = bool(options.storage) and not options.storage.startswith('sqlite')
+    try:
+        study = optuna.create_study(study_name=name, storage=options.storage or None, load_if_exists=True)
+    except ImportError as error:
+        raise ValueError(f'storage: no driver for {_server(options.storage)} ({error}): {DRIVER}') from None
+    except (optuna.exceptions.OptunaError, ValueError, _sql_error()) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(f'storage: cannot use {_server(options.storage)}: {reason}') from None
+    words = [options.seed, len(study.trials), *([os.getpid()] if is_shared else [])]
+    seed = int(np.random.SeedSequence(words).generate_state(1)[0])
+    study.sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=is_shared)
+    return study
+
+
+def _server(storage: str) -> str:
+    """A storage's URL without its password."""
+    scheme, mark, rest = storage.partition('://')
+    return f'{scheme}{mark}{rest.rpartition("@")[2]}'
+
+
+def _sql_error() -> type[Exception]:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return SQLAlchemyError
 
 
 def _optuna() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,10 +23,18 @@ NARROW = 0.5  # part of the search range that random starts come from
 
 def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
     """The x of the best start. It ends early when a second start leads to the best error found."""
-    done: list[dict[str, Any]] = checkpoint.load().get('starts', [])
+    saved = checkpoint.load()
+    done: list[dict[str, Any]] = saved.get('starts', [])
+    shooting = Shooting(problem)
+
+    def keep(z: Array) -> None:
+        checkpoint.save({'starts': done, 'z': z.tolist()})
+
     for k, x0 in enumerate(_starts(problem, options)):
         if k >= len(done):
-            done.append(_one(problem, x0, partial(_part, report, k, options.starts)))
+            z0 = np.array(saved['z']) if k == len(done) and saved.get('z') else shooting.begin(x0)
+            saved = {}
+            done.append(_one(shooting, z0, partial(_part, report, k, options.starts), keep))
             checkpoint.save({'starts': done})
         errors = sorted(found['error'] for found in done)
         if len(errors) > 1 and errors[1] <= errors[0] * (1.0 + AGREE):
@@ -46,18 +55,21 @@ def _part(report: Report, k: int, count: int, part: float, note: str) -> None:
     report((k + part) / count, note)
 
 
-def _one(problem: Problem, x0: Array, report: Report) -> dict[str, Any]:
-    """Minimise from one start."""
-    shooting, count = Shooting(problem), 0
-    z0 = shooting.begin(x0)
+def _one(shooting: Shooting, z0: Array, report: Report, keep: Callable[[Array], None]) -> dict[str, Any]:
+    """Minimise from one start; `keep` is given every z that is better than all before."""
+    problem, count, least = shooting.problem, 0, math.inf
     low, high = np.full(z0.size, -np.inf), np.full(z0.size, np.inf)
     low[: shooting.p], high[: shooting.p] = problem.low, problem.high
 
     def residuals(z: Array) -> Array:
-        nonlocal count
+        nonlocal count, least
         found = shooting.residuals(z)
         count += 1
-        report(min(1.0, count / EVALUATIONS), f'error {_rms(found):.4g}')
+        error = _rms(found)
+        report(min(1.0, count / EVALUATIONS), f'error {error:.4g}')
+        if error < least:
+            least = error
+            keep(z)
         return found
 
     fit = optimize.least_squares(

@@ -23,7 +23,9 @@ class Options:
     )
     seed: int = quantity(0, doc='of everything random')
     storage: str = quantity(
-        '', doc="jensen: URL of Optuna's storage; sqlite or PostgreSQL; default: in memory"
+        '',
+        doc="jensen: URL of Optuna's storage, sqlite or PostgreSQL; default: a sqlite file beside the output, "
+        'or none when called from Python',
     )
 
     def __post_init__(self) -> None:

@@ -21,9 +21,11 @@ from soft_dynamics.lag import follow
 from soft_dynamics.robot import Robot
 
 from ..recording import Recording
+from ..smoothing import smoothing_spline
 from .parameters import LAGS, Parameter, apply
 
 TINY = 1e-30
+SHORT = 3  # samples that a filter needs
 LEAST_SPREAD = 0.05  # a coordinate counts as if it had moved at least this part of the one that moved most
 
 
@@ -50,6 +52,9 @@ class Problem:
 
     window [s]: how long the model runs freely before it starts anew from the measurement; longer than the recordings
     means from their start to their end. step [s]: of the simulation, at most.
+
+    A recording whose motion went through a filter is compared with a run that went through the same: else the filter
+    would pass for damping.
 
     Recorded pressures are those of the sensors, which the chambers follow with fill_lag and vent_lag; if `valve_lag` is
     an unknown, they are commands, or pressures in the lines, which those follow with that lag. [Mehl, sec. V]
@@ -164,6 +169,15 @@ class Problem:
         motion = robot.simulate(q0, qd0, u, t, step=self.step)
         return Run(t, motion.q, motion.qd, motion.inputs, every)
 
+    def at_samples(self, window: Window, every: int, values: Array) -> Array:
+        """What a run has at its own times (first axis), at those of the recording, and filtered as that is."""
+        recording, sampled = self.recordings[window.recording], values[::every]
+        if recording.bandwidth is None or len(sampled) < SHORT:
+            return sampled
+        flat = sampled.reshape(len(sampled), -1)
+        smooth = smoothing_spline(recording.t[window.rows], flat, recording.bandwidth)
+        return np.asarray(smooth(smooth.x)).reshape(sampled.shape)
+
     def deviations(self, x: Array) -> Iterator[Array]:
         """Model less measurement (n, nq), window by window, from the measured start of each.
 
@@ -173,7 +187,8 @@ class Problem:
         pressures = self.pressures(x)
         for window in self.windows:
             run = self.run(robot, window, pressures[window.recording])
-            yield run.q[:: run.every] - self.recordings[window.recording].q[window.rows]
+            q = self.at_samples(window, run.every, run.q)
+            yield q - self.recordings[window.recording].q[window.rows]
 
     def error(self, x: Array, power: int = 2) -> float:
         """Free-run error per spread: root mean square (power 2), or mean (1); infinite where the model cannot run."""
@@ -187,7 +202,9 @@ class Problem:
     @cached_property
     def fingerprint(self) -> str:
         """Changes with anything that changes the answer."""
-        digest = hashlib.sha256(repr((self.description, self.parameters, self.window, self.step)).encode())
+        bandwidths = [recording.bandwidth for recording in self.recordings]
+        settings = (self.description, self.parameters, self.window, self.step, bandwidths)
+        digest = hashlib.sha256(repr(settings).encode())
         for recording in self.recordings:
             for array in (recording.t, recording.q, recording.qd, recording.pressure):
                 digest.update(array.tobytes())

@@ -14,7 +14,7 @@ from soft_dynamics.errors import SoftRobotError
 from soft_dynamics.robot import Robot
 
 from .problem import Problem, Run
-from .sensitivity import slopes
+from .sensitivity import Slopes, slopes
 
 FAR = 1e3  # residual of a model that cannot run
 
@@ -49,7 +49,8 @@ class Shooting:
             rows = sum(window.rows.stop - window.rows.start for window in problem.windows)
             return np.full(rows * problem.moving.size, FAR)
         for window, run in zip(problem.windows, self._runs, strict=True):
-            deviation = run.q[:: run.every] - problem.recordings[window.recording].q[window.rows]
+            q = problem.at_samples(window, run.every, run.q)
+            deviation = q - problem.recordings[window.recording].q[window.rows]
             parts.append((deviation / problem.spread)[:, problem.moving].ravel())
         return np.concatenate(parts)
 
@@ -73,7 +74,9 @@ class Shooting:
         try:
             robot = self._simulate(z)
             for window, run in zip(problem.windows, self._runs, strict=True):
-                found = slopes(problem, x, robot, window, run)
+                found = Slopes(
+                    *(problem.at_samples(window, 1, of) for of in slopes(problem, x, robot, window, run))
+                )
                 scale = 1.0 / problem.spread[moving][None, :, None]
                 starts = np.concatenate([moving, robot.nq + moving])
                 by_start = (found.start[:, moving][:, :, starts] * scale) * self._units

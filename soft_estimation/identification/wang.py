@@ -27,7 +27,7 @@ NO_PRESSURE = 0.01  # of pressure_max
 LINEAR = ('stiffness', 'cubic_stiffness', 'damping', 'gain', 'mass')
 LEAST_FACTOR = 1e-3
 MODES = 8
-SETTLE = 0.3  # [s] after the release, by when modes are gone that are too fast to sample
+SETTLE = 0.5  # [s] after the release, by when all but the slow modes are below the noise
 
 
 def keys(robot: Description) -> list[str]:
