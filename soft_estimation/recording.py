@@ -135,8 +135,14 @@ def _topics(bag: Bag, robot: Robot, source: str) -> dict[str, str]:
     if state:
         topics['state'] = state
         return {name: topic for name, topic in topics.items() if topic}
-    wanted = {s.name: f'{s.kind}/{s.name}/pose' for s in sensors if s.kind in ('mocap', 'vive')}
-    poses = {f'pose {name}': topic for name, tail in wanted.items() if (topic := find(bag, tail))}
+    tracked = [sensor for sensor in sensors if sensor.kind in ('mocap', 'vive')]
+    wanted = {sensor.name: f'{sensor.kind}/{sensor.name}/pose' for sensor in tracked}
+    frames = {kind: find(bag, f'{kind}/frame') for kind in {sensor.kind for sensor in tracked}}
+    poses = {f'frame {kind}': topic for kind, topic in frames.items() if topic and bag.counts[topic]}
+    for sensor in tracked:
+        topic = find(bag, wanted[sensor.name])
+        if topic and f'frame {sensor.kind}' not in poses:
+            poses[f'pose {sensor.name}'] = topic
     fiber = find(bag, 'fiber/shape') if any(sensor.kind == 'fiber' for sensor in sensors) else None
     if not poses and not fiber:
         tails = [*wanted.values(), *(['fiber/shape'] if any(s.kind == 'fiber' for s in sensors) else [])]

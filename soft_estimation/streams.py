@@ -17,6 +17,7 @@ TYPES = {
     'wrench': 'geometry_msgs/msg/WrenchStamped',
     'pose': 'geometry_msgs/msg/PoseStamped',
     'fiber': 'soft_robot_suite/msg/ShapeSamples',
+    'frame': 'soft_robot_suite/msg/BodyPoses',
 }
 STAMP, LENGTH = struct.Struct('<iI'), struct.Struct('<I')
 REPORTS = 2000  # messages between two calls of the progress callback
@@ -50,6 +51,7 @@ def find(bag: Bag, tail: str, needed: bool = False) -> str | None:
 def read_streams(bag: Bag, topics: Mapping[str, str], progress: Callable[[float], None]) -> dict[str, Stream]:
     """Streams by name: 'state', 'pressure', 'wrench', 'fiber', 'pose <sensor>', in one pass through the bag.
 
+    A topic of name 'frame <system>' gives a stream 'pose <body>' for each of its bodies.
     Raises BagError for a topic of another type, without messages, or whose messages do not agree with each other.
     """
     names = {topic: name for name, topic in topics.items()}
@@ -57,13 +59,19 @@ def read_streams(bag: Bag, topics: Mapping[str, str], progress: Callable[[float]
         wanted = TYPES[name.split()[0]]
         if bag.topics[topic] != wanted:
             raise BagError(bag.path, f'{topic} is of type {bag.topics[topic]}; expected {wanted}')
-    samples = {topic: _Samples(bag, name.split()[0]) for topic, name in names.items()}
+    samples = {
+        topic: (_Frames if name.startswith('frame') else _Samples)(bag, name.split()[0])
+        for topic, name in names.items()
+    }
     total = sum(bag.counts[topic] for topic in names) or 1
     for k, message in enumerate(bag.messages(list(names))):
         samples[message.topic].add(message)
         if k % REPORTS == 0:
             progress(k / total)
-    return {name: samples[topic].stream(topic) for topic, name in names.items()}
+    streams: dict[str, Stream] = {}
+    for topic, name in names.items():
+        streams |= samples[topic].streams(topic, name)
+    return streams
 
 
 class _Layout(NamedTuple):
@@ -93,19 +101,21 @@ class _Samples:
         self._stamps.append(sec * 1_000_000_000 + nanosec or message.t_ns)
         self._rows.append(b''.join([data[part] for part in self._layout.numbers]))
 
-    def stream(self, topic: str) -> Stream:
+    def streams(self, topic: str, name: str) -> dict[str, Stream]:
         """All of them in the order of their stamps, without those that hold NaN."""
         if self._layout is None:
             raise BagError(self._bag.path, f'{topic} has no messages')
-        ns, first = np.unique(np.array(self._stamps, np.int64), return_index=True)
-        values = np.frombuffer(b''.join(self._rows), '<f8').reshape(len(self._rows), -1)[first][
-            :, ORDERS[self._kind]
-        ]
-        t: Array = (ns - self._bag.start_ns).astype(np.float64) * 1e-9
+        values = np.frombuffer(b''.join(self._rows), '<f8').reshape(len(self._rows), -1)
+        found = self._stream(topic, self._stamps, values[:, ORDERS[self._kind]])
+        return {name: found._replace(names=self._layout.names, model=self._layout.model)}
+
+    def _stream(self, topic: str, stamps: list[int], values: Array) -> Stream:
+        ns, first = np.unique(np.array(stamps, np.int64), return_index=True)
+        t, values = (ns - self._bag.start_ns).astype(np.float64) * 1e-9, values[first]
         good = np.all(np.isfinite(values), 1) if self._kind != 'fiber' else np.ones(t.size, bool)
         if not np.any(good):
             raise BagError(self._bag.path, f'{topic} holds nothing but NaN')
-        return Stream(topic, t[good], values[good], self._layout.names, self._layout.model)
+        return Stream(topic, t[good], values[good])
 
     def _renew(self, message: Message) -> None:
         old, new = self._layout, _layout(self._bag, self._kind, message)
@@ -116,6 +126,36 @@ class _Samples:
                 f'{message.topic} changes its names or its length after {len(self._rows)} messages',
             )
         self._layout = new
+
+
+class _Frames(_Samples):
+    """Messages with all bodies that are seen at one time, now these and now those."""
+
+    def __init__(self, bag: Bag, kind: str) -> None:
+        super().__init__(bag, kind)
+        self._by_names: dict[tuple[str, ...], tuple[list[int], list[bytes]]] = {}
+
+    def streams(self, topic: str, name: str) -> dict[str, Stream]:
+        """One for each body."""
+        found: dict[str, tuple[list[int], list[Array]]] = {}
+        for names, (stamps, rows) in self._by_names.items():
+            count = len(names)
+            values = np.frombuffer(b''.join(rows), '<f8').reshape(len(rows), 7 * count)
+            p_WB, quat_WB = values[:, : 3 * count], values[:, 3 * count :]
+            for k, body in enumerate(names):
+                times, poses = found.setdefault(body, ([], []))
+                times += stamps
+                poses.append(np.hstack([quat_WB[:, 4 * k : 4 * k + 4], p_WB[:, 3 * k : 3 * k + 3]]))
+        if not found:
+            raise BagError(self._bag.path, f'{topic} has no messages')
+        return {
+            f'pose {body}': self._stream(topic, times, np.vstack(poses))
+            for body, (times, poses) in found.items()
+        }
+
+    def _renew(self, message: Message) -> None:
+        self._layout = _layout(self._bag, self._kind, message)
+        self._stamps, self._rows = self._by_names.setdefault(self._layout.names, ([], []))
 
 
 def _layout(bag: Bag, kind: str, message: Message) -> _Layout:
@@ -146,7 +186,7 @@ def _layout(bag: Bag, kind: str, message: Message) -> _Layout:
     names = tuple(getattr(content, 'names', ()))
     expected = ARRAYS[kind](content)
     found = np.frombuffer(b''.join(data[part] for part in numbers), '<f8')
-    if names and found.size not in (len(names), 2 * len(names)):
+    if names and found.size not in (len(names), 2 * len(names), 7 * len(names)):
         raise BagError(bag.path, f'{message.topic} has {len(names)} names for {found.size} numbers')
     if data[1] != 1 or not np.array_equal(found, expected, equal_nan=True):
         raise BagError(bag.path, f'{message.topic} is not encoded as CDR of a little-endian machine')
@@ -160,13 +200,14 @@ def _vectors(*vectors: Any) -> list[float]:
 
 
 # Of each kind, behind the stamp: s a text, S a list of texts, a digit so many numbers, D a list of numbers.
-FIELDS = {'state': 'ssSDD', 'pressure': 'sSD', 'wrench': 's6', 'pose': 's7', 'fiber': 'sDD'}
+FIELDS = {'state': 'ssSDD', 'pressure': 'sSD', 'wrench': 's6', 'pose': 's7', 'fiber': 'sDD', 'frame': 'sSDD'}
 ARRAYS: dict[str, Callable[[Any], Any]] = {
     'state': lambda msg: np.concatenate([msg.q, msg.qd]),
     'pressure': lambda msg: msg.pressure,
     'wrench': lambda msg: _vectors(msg.wrench.force, msg.wrench.torque),
     'pose': lambda msg: _vectors(msg.pose.position, msg.pose.orientation),
     'fiber': lambda msg: np.concatenate([msg.arc_length, msg.points]),
+    'frame': lambda msg: np.concatenate([msg.positions, msg.orientations]),
 }
 ORDERS: dict[str, Any] = {  # of the numbers in a row: torque before force, rotation before position
     'state': slice(None),

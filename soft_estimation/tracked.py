@@ -55,12 +55,17 @@ def from_poses(
     leave a coordinate open, or if most of them are where no body of this robot can be.
     """
     rate, bandwidth = options
-    poses = {name.split(maxsplit=1)[1]: s for name, s in streams.items() if name.startswith('pose ')}
+    tracking = Tracking(robot)
+    poses = {name: streams[f'pose {name}'] for name in tracking.sensors if f'pose {name}' in streams}
+    if not poses:
+        seen = ', '.join(name.removeprefix('pose ') for name in streams if name.startswith('pose '))
+        raise BagError(
+            path, f'has poses of {seen}, but none of {robot.name}, which has {", ".join(tracking.sensors)}'
+        )
     t = min((s.t for s in poses.values()), key=len)
     start, end = max(s.t[0] for s in poses.values()), min(s.t[-1] for s in poses.values())
     t = _thinned(t[(t >= start) & (t <= end)], rate)
     X_WS = {name: _poses_at(path, stream, t) for name, stream in poses.items()}
-    tracking = Tracking(robot)
     progress(0.2)
     found = tracking.configurations(X_WS)
     progress(0.8)

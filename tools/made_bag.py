@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
+from scipy.spatial.transform import Rotation
 
 import soft_dynamics as sd
-from soft_dynamics import quaternion
 from soft_dynamics.arguments import Array
 from soft_dynamics.bags import BagWriter, SampleWriter
 from soft_dynamics.description import Sensor
@@ -27,7 +27,10 @@ from soft_estimation.poses import inverse, pose_from_rpy
 from soft_estimation.progress import ProgressBar
 
 START_NS = 1_700_000_000_000_000_000
-RATES = {'state': 200.0, 'pressure': 100.0, 'poses': 100.0, 'wrench': 500.0, 'fiber': 100.0}  # [Hz]
+RATES = dict.fromkeys(('pressure', 'poses', 'frames', 'fiber'), 100.0) | {
+    'state': 200.0,
+    'wrench': 500.0,
+}  # [Hz]
 FIBER_POINTS = 213
 Rows = Iterator[tuple[int, str, str, tuple[Any, ...]]]  # time, method of SampleWriter, topic, fields
 
@@ -101,15 +104,30 @@ class Rig:
         return lambda k: [('wrench', 'ft/wrench', (np.array([*torque[k], *force[k]]) + noise[k],))]
 
     def _poses(self, t: Array) -> Any:
+        bodies = self._bodies(t)
+        return lambda k: [
+            ('pose', f'{s.kind}/{s.name}/pose', (quat[k], p[k])) for s, (quat, p) in bodies.items()
+        ]
+
+    def _frames(self, t: Array) -> Any:
+        bodies = self._bodies(t)
+        frames = []
+        for kind in {sensor.kind for sensor in bodies}:
+            names = [sensor.name for sensor in bodies if sensor.kind == kind]
+            poses = [pose for sensor, pose in bodies.items() if sensor.kind == kind]
+            quat, p = (np.stack(values, 1) for values in zip(*poses, strict=True))
+            frames.append((f'{kind}/frame', names, quat, p))
+        return lambda k: [('bodies', topic, (names, quat[k], p[k])) for topic, names, quat, p in frames]
+
+    def _bodies(self, t: Array) -> dict[Sensor, tuple[Array, Array]]:
+        """Quaternions (n, 4) and positions (n, 3) of the tracked bodies in the world of ROS."""
         X_M = self.robot.forward_kinematics(self._noisy(self._q(t)))
-        bodies = []
+        bodies = {}
         for sensor in self._sensors('mocap', 'vive'):
             X_FS = pose_from_rpy(sensor.position, sensor.rpy)
             X_WS = self._X_WM @ X_M[:, frame_index(self.robot, sensor)] @ X_FS
-            bodies.append((f'{sensor.kind}/{sensor.name}/pose', X_WS))
-        return lambda k: [
-            ('pose', topic, (quaternion.from_rotation(X[k, :3, :3]), X[k, :3, 3])) for topic, X in bodies
-        ]
+            bodies[sensor] = Rotation.from_matrix(X_WS[:, :3, :3]).as_quat(), X_WS[:, :3, 3]
+        return bodies
 
     def _fiber(self, t: Array) -> Any:
         q, s = self._noisy(self._q(t)), np.linspace(0.0, self.robot.length, FIBER_POINTS)

@@ -13,7 +13,7 @@ from .writing import BagWriter
 POSE, WRENCH = 'geometry_msgs/msg/PoseStamped', 'geometry_msgs/msg/WrenchStamped'
 PRESSURES, STATE = 'soft_robot_suite/msg/ChamberPressures', 'soft_robot_suite/msg/SoftState'
 POINT, JOINTS = 'geometry_msgs/msg/PointStamped', 'sensor_msgs/msg/JointState'
-SHAPE = 'soft_robot_suite/msg/ShapeSamples'
+SHAPE, BODIES = 'soft_robot_suite/msg/ShapeSamples', 'soft_robot_suite/msg/BodyPoses'
 
 
 class SampleWriter:
@@ -29,6 +29,11 @@ class SampleWriter:
         orientation = self._make('geometry_msgs/msg/Quaternion', *map(float, quat_WB))
         position = self._make('geometry_msgs/msg/Point', *map(float, p_WB))
         self._write(topic, POSE, t_ns, self._make('geometry_msgs/msg/Pose', position, orientation))
+
+    def bodies(self, topic: str, t_ns: int, names: Sequence[str], quat_WB: Any, p_WB: Any) -> None:
+        """Quaternions (n, 4) and positions (n, 3) [m] of all bodies that are seen at one time."""
+        position, orientation = (np.asarray(x, np.float64).reshape(-1) for x in (p_WB, quat_WB))
+        self._write(topic, BODIES, t_ns, list(names), position, orientation)
 
     def point(self, topic: str, t_ns: int, p_WB: Sequence[float]) -> None:
         """Position [m] of a tracked point."""

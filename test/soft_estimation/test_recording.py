@@ -15,7 +15,7 @@ from soft_estimation.recording import Recording, read_recording, resample
 from tools.made_bag import START_NS, Rig, driven, write_bag
 
 SECONDS = 3.0
-RATES = dict.fromkeys(('state', 'pressure', 'poses', 'wrench', 'fiber'), 100.0)
+RATES = dict.fromkeys(('state', 'pressure', 'poses', 'frames', 'wrench', 'fiber'), 100.0)
 
 
 @pytest.fixture(scope='module')
@@ -60,6 +60,7 @@ def test_any_grid_shows_the_same_motion(run: Path, arm: sd.Robot, rate: float) -
     ('name', 'stream', 'tolerance'),
     [
         ('honeycomb_arm', 'poses', 5e-3),
+        ('honeycomb_arm', 'frames', 5e-3),
         ('pneumatic_arm', 'poses', 5e-3),
         ('floating_actuator', 'poses', 2e-3),
         ('bending_actuator', 'fiber', 1e-3),
@@ -72,7 +73,7 @@ def test_without_a_state_the_sensors_tell_it(
     motion = driven(robot, 1.5)
     path = write_bag(tmp_path / 'run', Rig(robot, motion, '/left'), [stream, 'pressure'], RATES)
     found = read_recording(path, robot)
-    assert stream.rstrip('s') in found.source
+    assert ('fiber' if stream == 'fiber' else 'poses') in found.source
     np.testing.assert_allclose(found.q, motion.q, atol=tolerance)
     inner = slice(20, -20)  # the spline is natural at its ends
     np.testing.assert_allclose(found.qd[inner], motion.qd[inner], atol=50.0 * tolerance)
@@ -99,6 +100,29 @@ def test_a_body_that_is_seen_elsewhere_now_and_then_does_not_bend_the_robot(
         for t_ns, kind, topic, fields in Rig(arm, motion).rows('pressure', 100.0):
             getattr(out, kind)(topic, t_ns, *fields)
     np.testing.assert_allclose(read_recording(tmp_path / 'run', arm).q, motion.q, atol=5e-3)
+
+
+def test_a_body_may_be_missing_from_a_frame(tmp_path: Path, arm: sd.Robot) -> None:
+    motion = driven(arm, 2.0)
+    with BagWriter(tmp_path / 'run') as bag:
+        out = SampleWriter(bag)
+        for k, (t_ns, _, topic, (names, quat, p)) in enumerate(Rig(arm, motion).rows('frames', 100.0)):
+            seen = [n for n in range(len(names)) if not (k % 10 == 5 and n == 2)]
+            out.bodies(topic, t_ns, [names[n] for n in seen], quat[seen], p[seen])
+        out.bodies('/mocap/frame', START_NS + 2_001_000_000, [], [], [])
+        for t_ns, kind, topic, fields in Rig(arm, motion).rows('pressure', 100.0):
+            getattr(out, kind)(topic, t_ns, *fields)
+    np.testing.assert_allclose(read_recording(tmp_path / 'run', arm).q, motion.q, atol=5e-3)
+
+
+def test_frames_of_other_bodies(tmp_path: Path, arm: sd.Robot) -> None:
+    with BagWriter(tmp_path / 'run') as bag:
+        out = SampleWriter(bag)
+        for k in range(20):
+            t_ns = START_NS + k * 10_000_000
+            out.pressures('/pressure/measured', t_ns, arm.chamber_names, np.zeros(len(arm.chamber_names)))
+            out.bodies('/mocap/frame', t_ns, ['hat'], [[0.0, 0.0, 0.0, 1.0]], [[0.0, 0.0, 1.0]])
+    assert 'has poses of hat, but none of honeycomb_arm, which has plate0, ' in refusal(tmp_path / 'run', arm)
 
 
 def test_gaps_are_marked(tmp_path: Path) -> None:
