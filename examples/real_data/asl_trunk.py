@@ -70,9 +70,8 @@ def fit(trunk: Description, seen: Recording) -> Description:
         for s in trunk.segments
     ]
     gains = [f'{chamber.name}.gain[{k}]' for chamber in trunk.actuation.chambers for k in range(2)]
-    springs = [
-        f'segment{k}.{field}' for k in (1, 2, 3) for field in ('stiffness', 'damping', 'rest[0]', 'rest[1]')
-    ]
+    fields = 'stiffness', 'damping', 'rest[0]', 'rest[1]'
+    springs = [f'segment{k}.{field}' for k in (1, 2, 3) for field in fields]
     found = replace(trunk, segments=tuple(segments))
     for method, keys in (('wang', gains), ('least_squares', [*springs, 'valve_lag', *gains])):
         problem = problem_of(found, [seen], method, keys, window=10.0, step=STEP)

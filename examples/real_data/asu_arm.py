@@ -29,15 +29,8 @@ from soft_estimation.validation import free_run
 ROBOT, FILE = Path(__file__).with_name('asu_arm.yaml'), 'apr_18_data_collect_1.txt.gz'
 SEGMENTS = 'proximal', 'distal'
 SIDES = [f'{segment}_{side}.gain' for segment in SEGMENTS for side in ('right', 'left')]
-KEYS = (
-    '*.stiffness',
-    '*.damping',
-    *SIDES,
-    'proximal.rest[1]',
-    'distal.rest[1]',
-    'fill_lag=0.05:1',
-    'vent_lag=0.3:5',
-)
+RESTS, LAGS = [f'{segment}.rest[1]' for segment in SEGMENTS], ['fill_lag=0.05:1', 'vent_lag=0.3:5']
+KEYS = ['*.stiffness', '*.damping', *SIDES, *RESTS, *LAGS]
 BENDS = [1, 3]  # v of both segments
 
 
