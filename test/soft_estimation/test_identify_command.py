@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from identification_truth import bending_recording, wrong
+from identification_truth import bending_recording, rectangle, wrong
 
 from soft_dynamics.description import load_description
+from soft_dynamics.robot import Robot
 from soft_dynamics.writer import write_description
+from soft_estimation.identification.problem import Problem
 from soft_estimation.identify import main
+from tools.made_bag import Rig, write_bag
 
 
 @pytest.fixture
@@ -61,6 +64,75 @@ def test_arrays_that_are_missing_are_named(lab, capsys) -> None:
     np.savez(lab / 'run.npz', t=np.arange(3.0))
     assert command(lab) == 2
     assert 'q, qd, pressure missing' in capsys.readouterr().err
+
+
+@pytest.fixture(scope='module')
+def bag(tmp_path_factory):
+    """A bag of the right springs, from the fiber of the actuator, with noise."""
+    robot = Robot(load_description('bending_actuator'))
+    t = np.arange(0.0, 1.5, 2e-3)
+    motion = robot.simulate(robot.rest, np.zeros(robot.nq), rectangle(t, 119e3), t, step=2e-3)
+    streams = {'fiber': 100.0, 'pressure': 500.0}
+    return write_bag(
+        tmp_path_factory.mktemp('bags') / 'run', Rig(robot, motion, noise=1e-3), streams, streams
+    )
+
+
+def on_bag(lab, bag, *more):
+    keys = ['--fit', '*.stiffness', '--fit', '*.damping', '--rate', '250', '--starts', '1']
+    return main([str(lab / 'arm.yaml'), str(bag), *keys, *more])
+
+
+def test_a_bag_gives_the_springs_and_dampers_it_was_made_with(lab, bag) -> None:
+    assert on_bag(lab, bag) == 0
+    (law, *_) = [segment.material for segment in load_description(lab / 'arm_identified.yaml').segments]
+    assert law.stiffness[0] == pytest.approx(1.6067, rel=0.02)
+    assert law.damping[0] == pytest.approx(0.008, rel=0.02)
+
+
+def test_a_bag_of_another_robot_is_refused_in_one_line(lab, bag, capsys) -> None:
+    assert main(['pneumatic_arm', str(bag), '--output', str(lab / 'new.yaml')]) == 2
+    error = capsys.readouterr().err
+    assert 'no chamber' in error or 'has no' in error
+    assert error.count('\n') == 1
+
+
+@pytest.mark.parametrize(('method', 'trials'), [('least_squares', 1), ('jensen', 14), ('godage', 64)])
+def test_an_interrupted_command_goes_on_where_it_was(lab, bag, capsys, monkeypatch, method, trials) -> None:
+    """The second run has to evaluate the model less often than one that begins anew."""
+    more, calls, run = ('--method', method, '--trials', str(trials)), [0], Problem.run
+    last = 0
+
+    def counted(self, *args, **options):
+        calls[0] += 1
+        if calls[0] == last:
+            raise KeyboardInterrupt
+        return run(self, *args, **options)
+
+    monkeypatch.setattr(Problem, 'run', counted)
+    assert on_bag(lab, bag, *more, '--output', str(lab / 'whole.yaml')) == 0
+    whole, calls[0] = calls[0], 0
+    last = whole // 2
+    assert on_bag(lab, bag, *more) == 130
+    assert 'same command again' in capsys.readouterr().err
+    calls[0], last = 0, 0
+    assert on_bag(lab, bag, *more) == 0
+    assert calls[0] < 0.9 * whole
+    assert (lab / 'arm_identified.yaml').exists()
+    assert not (lab / 'arm_identified.progress.json').exists()
+
+
+def test_a_storage_that_cannot_be_used_is_one_line_without_its_password(lab, bag, capsys) -> None:
+    storage = f'sqlite:////{lab}/no/folder/study.db'
+    assert on_bag(lab, bag, '--method', 'jensen', '--storage', storage) == 2
+    error = capsys.readouterr().err
+    assert 'storage: cannot use' in error
+    assert error.count('\n') == 1
+    assert on_bag(lab, bag, '--method', 'jensen', '--storage', 'nonsense://me:secret@server/x') == 2
+    error = capsys.readouterr().err
+    assert 'nonsense://server/x' in error
+    assert 'secret' not in error
+    assert error.count('\n') == 1
 
 
 def test_every_shipped_robot_survives_writing(tmp_path) -> None:
