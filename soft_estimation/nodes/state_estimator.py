@@ -25,12 +25,13 @@ from soft_dynamics.ros.lifecycle import ManagedNode
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import SENSOR, STATE
 from soft_dynamics.ros.run import run_node
+from soft_estimation.configuration import frame_index
 from soft_estimation.differentiator import DifferentiatorConfig
 from soft_estimation.loads import TipLoad, TipLoadOfStates
 from soft_estimation.model_filter import FilterConfig, ModelFilter
 from soft_estimation.pose_differentiator import PoseDifferentiator
 from soft_estimation.pose_sets import PoseCollector, Poses
-from soft_estimation.poses import pose
+from soft_estimation.poses import pose, pose_from_rpy
 from soft_estimation.sensing import wrench_at_base
 
 METHODS = ('model', 'differentiator')
@@ -108,7 +109,7 @@ class StateEstimator(ManagedNode):
         self._showing = kinds.keys() & {*POSE_KINDS, 'fiber'} or {'ft'}  # without them the state is a guess
         self._weighs = self.config.method == 'model' and 'ft' in kinds and kinds.keys() != {'ft'}
         self._make_estimator()
-        _warm_up(self._make_filter(), sensors)
+        _warm_up(self._make_filter(), self._robot, sensors)
         self._subscribe(sensors)
         self._configured = True
         return super().on_configure(state)
@@ -354,18 +355,24 @@ class StateEstimator(ManagedNode):
         return verdict._replace(values=values)
 
 
-def _warm_up(estimator: Any, sensors: list[Sensor]) -> None:
-    """Compile what the sensors need, so that the first samples do not wait for it."""
-    poses = {sensor.name: np.eye(4) for sensor in sensors if sensor.kind in POSE_KINDS}
+def _warm_up(estimator: Any, robot: Robot, sensors: list[Sensor]) -> None:
+    """Compile what the sensors need, so that the first samples do not wait for it: show it the robot at rest."""
+    mount, X_MF = robot.description.mount, robot.forward_kinematics(robot.rest)
+    X_WM = pose_from_rpy(mount.position, mount.rpy)
+    poses = {
+        sensor.name: X_WM @ X_MF[frame_index(robot, sensor)] @ pose_from_rpy(sensor.position, sensor.rpy)
+        for sensor in sensors
+        if sensor.kind in POSE_KINDS
+    }
     for t in (0.0, 0.01):
         estimator.feed_poses(t, poses)
         if isinstance(estimator, ModelFilter):
-            estimator.feed_pressure(t, np.zeros(len(estimator.process.robot.chamber_names)))
+            estimator.feed_pressure(t, np.zeros(len(robot.chamber_names)))
             for sensor in sensors:
                 if sensor.kind == 'ft':
                     estimator.feed_wrench(t, sensor.name, np.zeros(6))
                 elif sensor.kind == 'fiber':
-                    s = np.linspace(0.0, estimator.process.robot.length, 30)
+                    s = np.linspace(0.0, robot.length, 30)
                     estimator.feed_shape(t, sensor.name, s, np.stack([0.0 * s, 0.0 * s, s], 1))
     if estimator.started:
         estimator.estimate(0.02)

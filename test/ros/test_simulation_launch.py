@@ -1,4 +1,4 @@
-"""`simulation.launch.xml` for every shipped robot: its bridges find their devices on the virtual rig, and all ends."""
+"""`simulation.launch.xml` for every shipped robot: bridges find their devices on the virtual rig, there is a state, and all ends."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from geometry_msgs.msg import PoseStamped, WrenchStamped
 from lifecycle_msgs.srv import GetState
-from soft_robot_suite.msg import ChamberPressures, ShapeSamples
+from soft_robot_suite.msg import ChamberPressures, ShapeSamples, SoftState
 from source_tree import ROOT
 
 from soft_dynamics.description import Description, load_description
 from soft_dynamics.resources import robot_names
-from soft_dynamics.ros.qos import SENSOR
+from soft_dynamics.ros.qos import SENSOR, STATE
 
 PATIENCE = 120.0  # [s] for half a dozen processes to start on a busy machine
 PORTS = ('mocap', 'vive', 'fiber', 'ft', 'ft_http', 'pressure', 'control')
-ONLY_THE_BRIDGES = ('estimator:=none', 'controller:=none', 'shape:=false')
+WITHOUT_CONTROL = ('controller:=none', 'shape:=false')
 UNHURRIED = ('sigterm_timeout:=60', 'sigkill_timeout:=60')
 MARK = 'SIMULATION_LAUNCH_TEST'
 
@@ -50,7 +50,7 @@ def launched(robot: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, 'tools/launch.py', 'launch/simulation.launch.xml', f'robot:={robot}', *ports]
     with (folder / 'output').open('wb') as output:
         process = subprocess.Popen(
-            [*command, *ONLY_THE_BRIDGES, *UNHURRIED],
+            [*command, *WITHOUT_CONTROL, *UNHURRIED],
             cwd=ROOT,
             env=os.environ | {MARK: str(folder)},
             stdout=output,
@@ -76,7 +76,7 @@ def left_over(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize('robot', robot_names())
-def test_every_bridge_is_active_its_topic_flows_and_all_ends(
+def test_bridges_and_estimator_are_active_their_topics_flow_and_all_ends(
     ros_client_node: Any, tmp_path: Path, robot: str
 ) -> None:
     with launched(robot, tmp_path) as launch:
@@ -84,20 +84,21 @@ def test_every_bridge_is_active_its_topic_flows_and_all_ends(
             device: ros_client_node.collect(kind, topic, SENSOR)
             for device, (kind, topic) in topics(load_description(robot)).items()
         }
+        states = ros_client_node.collect(SoftState, 'state', STATE)
 
         def output() -> str:
             return (tmp_path / 'output').read_text()
 
         def is_flowing() -> bool:
             assert launch.poll() is None, output()
-            return all(len(messages) > 10 for messages in heard.values())
+            return all(len(messages) > 10 for messages in (*heard.values(), states))
 
         try:
-            ros_client_node.spin_until(is_flowing, f'messages of {", ".join(heard)}', PATIENCE)
+            ros_client_node.spin_until(is_flowing, f'messages of {", ".join(heard)} and states', PATIENCE)
         except TimeoutError:
-            raise AssertionError({d: len(m) for d, m in heard.items()}, output()) from None
-        for device in heard:
-            state = ros_client_node.call(GetState, f'{device}_bridge/get_state', GetState.Request())
+            raise AssertionError({d: len(m) for d, m in heard.items()}, len(states), output()) from None
+        for node in (*(f'{device}_bridge' for device in heard), 'state_estimator'):
+            state = ros_client_node.call(GetState, f'{node}/get_state', GetState.Request())
             assert state.current_state.label == 'active'
         assert 'Traceback' not in output()
         launch.send_signal(signal.SIGINT)
