@@ -103,7 +103,9 @@ class StateEstimator(ManagedNode):
         self._robot = load(self.config.robot)
         sensors = self._chosen(self._robot)
         self._diagnostics.hardware_id = self._robot.name
-        kinds = {sensor.kind: {s.name for s in sensors if s.kind == sensor.kind} for sensor in sensors}
+        kinds: dict[str, set[str]] = {}
+        for sensor in sensors:
+            kinds.setdefault(sensor.kind, set()).add(sensor.name)
         self._bodies = {kind: kinds[kind] for kind in POSE_KINDS if kind in kinds}
         self._leading = set(self._bodies) or {'fiber' if 'fiber' in kinds else 'ft'}
         self._showing = kinds.keys() & {*POSE_KINDS, 'fiber'} or {'ft'}  # without them the state is a guess

@@ -1,4 +1,4 @@
-"""`simulation.launch.xml` for every shipped robot: bridges find their devices on the virtual rig, there is a state, and all ends."""
+"""`simulation.launch.xml` for every shipped robot: every bridge finds its device, there is a state, and all ends."""
 
 from __future__ import annotations
 
