@@ -9,7 +9,7 @@ At the fraction s of the length the same holds with (s u, s v) and s h. All vect
 from __future__ import annotations
 
 from .entire import Entire, entire, first_derivatives, second_derivatives
-from .vec3 import Mat3, Sym3, Vec3, inline
+from .vec3 import Mat3, Sym3, Vec3, inline, sym_add_scaled
 
 Columns = tuple[Vec3, Vec3, Vec3]
 
@@ -105,6 +105,19 @@ def tangent(s: float, u: float, v: float, f: Entire) -> Vec3:
 
 
 @inline
+def _inertia(trace: float, perp: float, mixed: float, axial: float, u: float, v: float) -> Sym3:
+    """trace 1 + perp t t^T + mixed (t e_z^T + e_z t^T) + axial e_z e_z^T with t = (v, -u, 0)"""
+    return trace + perp * v * v, -perp * u * v, mixed * v, trace + perp * u * u, -mixed * u, trace + axial
+
+
+@inline
+def _spreads(f: Entire, g: Entire) -> Vec3:
+    """Second moments of the centreline about its centroid: across, mixed and along, for h = 1; f at x, g at 4x."""
+    rr = 2.0 * (4.0 * g[4] - f[4]) - f[2] * f[2]
+    return rr, 4.0 * g[3] - f[3] - f[2] * f[1], 2.0 * g[2] - f[1] * f[1]
+
+
+@inline
 def lumped_inertia(m: float, radius: float, q: Vec3, f: Entire) -> Sym3:
     """Rotary inertia of the bent body of thin discs about its centroid, in proximal axes.
 
@@ -112,22 +125,13 @@ def lumped_inertia(m: float, radius: float, q: Vec3, f: Entire) -> Sym3:
     The integrals of t t^T and r r^T are closed forms in the entire functions at x and 4x.
     """
     u, v, h = q
-    g = entire(4.0 * (u * u + v * v))
+    x = u * u + v * v
+    g = entire(4.0 * x)
     disc, spread = 0.25 * m * radius * radius, m * h * h
-    tt, tz, zz = 2.0 * g[2], g[1], 1.0 - 2.0 * (u * u + v * v) * g[2]
-    rr = 2.0 * (4.0 * g[4] - f[4]) - f[2] * f[2]
-    rz = 4.0 * g[3] - f[3] - f[2] * f[1]
-    hh = 2.0 * g[2] - f[1] * f[1]
-    trace = disc + spread * (rr * (u * u + v * v) + hh)
-    perp, mixed, axial = disc * tt - spread * rr, disc * tz - spread * rz, disc * zz - spread * hh
-    return (
-        trace + perp * v * v,
-        -perp * u * v,
-        mixed * v,
-        trace + perp * u * u,
-        -mixed * u,
-        trace + axial,
-    )
+    rr, rz, hh = _spreads(f, g)
+    perp, mixed = disc * 2.0 * g[2] - spread * rr, disc * g[1] - spread * rz
+    axial = disc * (1.0 - 2.0 * x * g[2]) - spread * hh
+    return _inertia(disc + spread * (rr * x + hh), perp, mixed, axial, u, v)
 
 
 @inline
@@ -137,48 +141,19 @@ def lumped_inertia_slopes(m: float, radius: float, q: Vec3, f: Entire) -> tuple[
     x = u * u + v * v
     g = entire(4.0 * x)
     disc, spread = 0.25 * m * radius * radius, m * h * h
-    tt, tz = 2.0 * g[2], g[1]
-    tt_x, tz_x = 8.0 * _slope(g, 3), 4.0 * _slope(g, 2)
-    zz_x = -2.0 * g[2] - 8.0 * x * _slope(g, 3)
-    rr = 2.0 * (4.0 * g[4] - f[4]) - f[2] * f[2]
-    rz = 4.0 * g[3] - f[3] - f[2] * f[1]
-    hh = 2.0 * g[2] - f[1] * f[1]
+    rr, rz, hh = _spreads(f, g)
     rr_x = 2.0 * (16.0 * _slope(g, 5) - _slope(f, 5)) - 2.0 * f[2] * _slope(f, 3)
     rz_x = 16.0 * _slope(g, 4) - _slope(f, 4) - f[2] * _slope(f, 2) - f[1] * _slope(f, 3)
     hh_x = 8.0 * _slope(g, 3) - 2.0 * f[1] * _slope(f, 2)
-    perp, mixed = disc * tt - spread * rr, disc * tz - spread * rz
-    perp_x, mixed_x, axial_x = (
-        disc * tt_x - spread * rr_x,
-        disc * tz_x - spread * rz_x,
-        disc * zz_x - spread * hh_x,
-    )
-    trace_x = spread * (rr_x * x + rr + hh_x)
-    du, dv, dh = 2.0 * u, 2.0 * v, 2.0 * m * h
-    along_u = (
-        du * (trace_x + perp_x * v * v),
-        -du * perp_x * u * v - perp * v,
-        du * mixed_x * v,
-        du * (trace_x + perp_x * u * u) + 2.0 * perp * u,
-        -du * mixed_x * u - mixed,
-        du * (trace_x + axial_x),
-    )
-    along_v = (
-        dv * (trace_x + perp_x * v * v) + 2.0 * perp * v,
-        -dv * perp_x * u * v - perp * u,
-        dv * mixed_x * v + mixed,
-        dv * (trace_x + perp_x * u * u),
-        -dv * mixed_x * u,
-        dv * (trace_x + axial_x),
-    )
-    along_h = (
-        dh * (rr * x + hh - rr * v * v),
-        dh * rr * u * v,
-        -dh * rz * v,
-        dh * (rr * x + hh - rr * u * u),
-        dh * rz * u,
-        dh * rr * x,
-    )
-    return along_u, along_v, along_h
+    perp, mixed = disc * 2.0 * g[2] - spread * rr, disc * g[1] - spread * rz
+    perp_x, mixed_x = disc * 8.0 * _slope(g, 3) - spread * rr_x, disc * 4.0 * _slope(g, 2) - spread * rz_x
+    axial_x = -disc * (2.0 * g[2] + 8.0 * x * _slope(g, 3)) - spread * hh_x
+    along_x = _inertia(spread * (rr_x * x + rr + hh_x), perp_x, mixed_x, axial_x, u, v)
+    with_u = (0.0, -perp * v, 0.0, 2.0 * perp * u, -mixed, 0.0)
+    with_v = (2.0 * perp * v, -perp * u, mixed, 0.0, 0.0, 0.0)
+    k = 2.0 * m * h
+    along_h = _inertia(k * (rr * x + hh), -k * rr, -k * rz, -k * hh, u, v)
+    return sym_add_scaled(with_u, 2.0 * u, along_x), sym_add_scaled(with_v, 2.0 * v, along_x), along_h
 
 
 @inline

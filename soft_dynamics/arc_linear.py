@@ -7,13 +7,13 @@ the proximal origin. All of this file happens in the proximal frame, about its o
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, NamedTuple
 
 from . import arc, arc_jets, spatial, vec3
 from .chain import DISTRIBUTED, GAUSS_NODES, GAUSS_WEIGHTS, LUMPED
 from .entire import entire
 from .placement import disc_inertia, piece_count
-from .rows import COORDINATE_ROW, SD, SDD, Y1, Y2, Y3, ZZ, S, get3, get6, put3, put6
+from .rows import SD, SDD, Y1, Y2, Y3, ZZ, S, get3, get6, put3, put6
 from .spatial import (
     cross_twist,
     cross_wrench,
@@ -29,41 +29,55 @@ from .vec3 import inline
 DISTAL, MASS, TURN = range(3)
 
 
-@inline
-def _put_jet(out, j, k, a):
-    for order in range(3):
-        out[j, order, k], out[j, order, k + 1], out[j, order, k + 2] = a[0][order], a[1][order], a[2][order]
+class Scratch(NamedTuple):
+    """Memory for one arc at a time."""
+
+    # (4, 3, 3, 6): columns of three coordinates with two rates, along the motion and along each coordinate alone
+    columns: Any
+    change: Any  # (3, 3): couple by which a part's own inertia changes with a coordinate, beyond turning along with it
+    rows: Any  # (3, COORDINATE_ROW): the arc's rows in the proximal frame
 
 
 @inline
-def _columns(part, s, q, whole, out):
-    """Twist columns of one part of the arc and their two rates, into out (3, 3, 6); q as jets.
+def _put_jet(row, k, a):
+    """Three jets into columns k, k + 1, k + 2 of a row for each order."""
+    x, y, z = a
+    put3(row[0], k, (x[0], y[0], z[0]))
+    put3(row[1], k, (x[1], y[1], z[1]))
+    put3(row[2], k, (x[2], y[2], z[2]))
 
-    `whole` is true for the lumped and point masses, which sit at the centroid.
+
+@inline
+def _put_twist(row, turn, move):
+    _put_jet(row, 0, turn)
+    _put_jet(row, 3, move)
+
+
+@inline
+def _columns_along(part, s, q, f, whole, out):
+    """Twist columns of one part of the arc and their two rates along the motion q (jets), into out (3, 3, 6).
+
+    `whole` is true for the lumped and point masses, which sit at the centroid; f at s^2 x.
     """
-    x = q[0][0] * q[0][0] + q[1][0] * q[1][0]
-    f = entire(s * s * x)
     still = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     if part == MASS:
-        columns = arc_jets.centroid_columns(q, f)[1] if whole else arc_jets.point_columns(s, q, f)[1]
-        for j in range(3):
-            _put_jet(out, j, 0, still)
-            _put_jet(out, j, 3, columns[j])
+        along_u, along_v, along_h = (
+            arc_jets.centroid_columns(q, f)[1] if whole else arc_jets.point_columns(s, q, f)[1]
+        )
+        _put_twist(out[0], still, along_u)
+        _put_twist(out[1], still, along_v)
+        _put_twist(out[2], still, along_h)
         return
-    turning = arc_jets.turning_columns(s, q, f)
+    wu, wv = arc_jets.turning_columns(s, q, f)
     if part == TURN:
-        for j in range(2):
-            _put_jet(out, j, 0, turning[j])
-            _put_jet(out, j, 3, still)
-        _put_jet(out, 2, 0, still)
-        _put_jet(out, 2, 3, still)
+        _put_twist(out[0], wu, still)
+        _put_twist(out[1], wv, still)
+        _put_twist(out[2], still, still)
         return
-    r, columns = arc_jets.point_columns(s, q, f)
-    for j in range(2):
-        _put_jet(out, j, 0, turning[j])
-        _put_jet(out, j, 3, arc_jets.less_cross(columns[j], turning[j], r))
-    _put_jet(out, 2, 0, still)
-    _put_jet(out, 2, 3, columns[2])
+    r, (along_u, along_v, along_h) = arc_jets.point_columns(s, q, f)
+    _put_twist(out[0], wu, arc_jets.less_cross(along_u, wu, r))
+    _put_twist(out[1], wv, arc_jets.less_cross(along_v, wv, r))
+    _put_twist(out[2], still, along_h)
 
 
 @inline
@@ -82,6 +96,13 @@ def _along(q, j):
         (q[1][0], 1.0 if j == 1 else 0.0, 0.0),
         (q[2][0], 1.0 if j == 2 else 0.0, 0.0),
     )
+
+
+@inline
+def _columns(part, s, q, f, whole, n, out):
+    """`_columns_along` the motion into out[0] and along coordinate j alone into out[1 + j]; out (4, 3, 3, 6)."""
+    for k in range(1 + n):
+        _columns_along(part, s, q if k == 0 else _along(q, k - 1), f, whole, out[k])
 
 
 @inline
@@ -107,11 +128,11 @@ def _rates(columns, j, V, A):
 
 
 @inline
-def arc_columns(e, x, v, vd, rows, R, p, V_W, A_W):
+def arc_columns(e, x, v, vd, rows, R, p, V_W, A_W, scratch):
     """Write the world columns of the distal frame into the rows of the arc's coordinates; return its (V, A)."""
-    columns = np.empty((3, 3, 6))
     q = _motion(e, x, v, vd)
-    _columns(DISTAL, 1.0, q, False, columns)
+    columns = scratch.columns[0]
+    _columns_along(DISTAL, 1.0, q, entire(q[0][0] * q[0][0] + q[1][0] * q[1][0]), False, columns)
     V, A = spatial.twist_into(R, p, V_W), spatial.twist_into(R, p, A_W)
     for j in range(e.n):
         s, sd, sdd = _rates(columns, j, V, A)
@@ -124,20 +145,16 @@ def arc_columns(e, x, v, vd, rows, R, p, V_W, A_W):
 
 
 @inline
-def _add_part(e, q, columns, slopes, V, A, c, change, local, dq, dv, M):
-    """Add one part with composite c to the arc's own rows (`local`, like the rows of `linear`) and own block.
-
-    slopes[k] holds the columns for the motion along coordinate k; change[k] is the wrench by which the part's own
-    inertia changes with coordinate k, beyond turning along with it.
-    """
-    F = (c[5], c[6])
+def _add_part(e, V, A, c, scratch, dq, dv, M):
+    """Add one part with composite c and the columns in `scratch` to the arc's own rows and own block."""
+    columns, F = scratch.columns[0], (c[5], c[6])
     for j in range(e.n):
         s, sd, sdd = _rates(columns, j, V, A)
         y3 = inertia_times(c, s)
         y2 = plus(times(2.0, inertia_times(c, sd)), products_times(c, s))
         y1 = plus(plus(inertia_times(c, sdd), products_times(c, sd)), cross_wrench(s, F))
-        y1 = plus(y1, (get3(change[j], 0), vec3.ZERO))
-        row = local[j]
+        y1 = plus(y1, (get3(scratch.change[j], 0), vec3.ZERO))
+        row, slopes = scratch.rows[j], scratch.columns[1 + j]
         put6(row, Y1, plus(get6(row, Y1), y1))
         put6(row, Y2, plus(get6(row, Y2), y2))
         put6(row, Y3, plus(get6(row, Y3), y3))
@@ -146,7 +163,7 @@ def _add_part(e, q, columns, slopes, V, A, c, change, local, dq, dv, M):
             s_i = get6(columns[i, 0], 0)
             M[e.iv + i, e.iv + j] += product(s_i, y3)
             dv[e.iv + i, e.iv + j] += product(s_i, y2)
-            dq[e.iv + i, e.iv + j] += product(s_i, y1) + product(get6(slopes[j, i, 1], 0), F)
+            dq[e.iv + i, e.iv + j] += product(s_i, y1) + product(get6(slopes[i, 1], 0), F)
 
 
 @inline
@@ -168,73 +185,65 @@ def _inertia_change(e, q, f, columns, w, al, change):
 
 
 @inline
-def _own_mass(e, q, V, A, local, dq, dv, M):
+def _piece_of(e, k):
+    """(fraction of the length, mass) of piece k; the lumped and point masses are one, made of the whole length."""
+    if e.placement == DISTRIBUTED:
+        return GAUSS_NODES[e.points, k], e.arc_mass * GAUSS_WEIGHTS[e.points, k]
+    return 1.0, e.arc_mass
+
+
+@inline
+def _own_mass(e, q, V, A, scratch, dq, dv, M):
     """Add every piece of the arc's own mass; returns their composite."""
-    total = spatial.EMPTY
-    value = (q[0][0], q[1][0], q[2][0])
-    columns = np.empty((3, 3, 6))
-    slopes = np.empty((3, 3, 3, 6))
-    change = np.zeros((3, 3))
-    f = entire(value[0] * value[0] + value[1] * value[1])
+    total, value, whole = spatial.EMPTY, (q[0][0], q[1][0], q[2][0]), e.placement != DISTRIBUTED
+    columns = scratch.columns[0]
     for k in range(piece_count(e.placement, e.points)):
-        whole = e.placement != DISTRIBUTED
-        s, m = 1.0, e.arc_mass
-        if not whole:
-            s, m = GAUSS_NODES[e.points, k], e.arc_mass * GAUSS_WEIGHTS[e.points, k]
-        fs = entire(s * s * (value[0] * value[0] + value[1] * value[1]))
-        r = (
-            arc.centroid_motion(value, vec3.ZERO, f)[0]
-            if whole
-            else arc.point_motion(s, value, vec3.ZERO, fs)[0]
+        s, m = _piece_of(e, k)
+        f = entire(s * s * (value[0] * value[0] + value[1] * value[1]))
+        motion = (
+            arc.centroid_motion(value, vec3.ZERO, f) if whole else arc.point_motion(s, value, vec3.ZERO, f)
         )
-        _columns(MASS, s, q, whole, columns)
-        for j in range(e.n):
-            _columns(MASS, s, _along(q, j), whole, slopes[j])
+        _columns(MASS, s, q, f, whole, e.n, scratch.columns)
         V_k, A_k = _carry(columns, e.n, q, V, A)
-        c = spatial.point_body(m, r, V_k, A_k)
-        _add_part(e, q, columns, slopes, V, A, c, change, local, dq, dv, M)
+        c = spatial.point_body(m, motion[0], V_k, A_k)
+        _add_part(e, V, A, c, scratch, dq, dv, M)
         total = spatial.joined(total, c)
         if whole and e.placement != LUMPED:
             continue
-        _columns(TURN, s, q, whole, columns)
-        for j in range(e.n):
-            _columns(TURN, s, _along(q, j), whole, slopes[j])
+        _columns(TURN, s, q, f, whole, e.n, scratch.columns)
         V_k, A_k = _carry(columns, e.n, q, V, A)
         if whole:
             inertia = arc.lumped_inertia(m, e.radius, value, f)
-            _inertia_change(e, value, f, columns, V_k[0], A_k[0], change)
+            _inertia_change(e, value, f, columns, V_k[0], A_k[0], scratch.change)
         else:
-            inertia = disc_inertia(m, e.radius, arc.tangent(s, value[0], value[1], fs))
+            inertia = disc_inertia(m, e.radius, arc.tangent(s, value[0], value[1], f))
         c = spatial.rotary_body(inertia, V_k[0], A_k[0])
-        _add_part(e, q, columns, slopes, V, A, c, change, local, dq, dv, M)
+        _add_part(e, V, A, c, scratch, dq, dv, M)
         total = spatial.joined(total, c)
     return total
 
 
 @inline
-def arc_inward(e, x, v, vd, rows, R, p, V, A, outboard_W, dq, dv, M):
+def arc_inward(e, x, v, vd, rows, R, p, V, A, outboard_W, scratch, dq, dv, M):
     """The arc's rows and own block from the composite behind it; returns the composite with the arc's own mass.
 
     R, p: pose of the proximal frame; V, A: its twist and the derivative, in that frame.
     """
     q = _motion(e, x, v, vd)
-    columns = np.empty((3, 3, 6))
-    slopes = np.empty((3, 3, 3, 6))
-    local = np.zeros((3, COORDINATE_ROW))
+    scratch.change[:, :] = 0.0
+    scratch.rows[:, :] = 0.0
     k = e.iv
     dq[k : k + e.n, k : k + e.n] = 0.0
     dv[k : k + e.n, k : k + e.n] = 0.0
     M[k : k + e.n, k : k + e.n] = 0.0
-    _columns(DISTAL, 1.0, q, False, columns)
+    f = entire(q[0][0] * q[0][0] + q[1][0] * q[1][0])
+    _columns(DISTAL, 1.0, q, f, False, e.n, scratch.columns)
+    _add_part(e, V, A, spatial.composite_into(R, p, outboard_W), scratch, dq, dv, M)
+    own = _own_mass(e, q, V, A, scratch, dq, dv, M)
     for j in range(e.n):
-        _columns(DISTAL, 1.0, _along(q, j), False, slopes[j])
-    c = spatial.composite_into(R, p, outboard_W)
-    _add_part(e, q, columns, slopes, V, A, c, np.zeros((3, 3)), local, dq, dv, M)
-    own = _own_mass(e, q, V, A, local, dq, dv, M)
-    for j in range(e.n):
-        row = rows[k + j]
-        put6(row, Y1, spatial.wrench_from(R, p, get6(local[j], Y1)))
-        put6(row, Y2, spatial.wrench_from(R, p, get6(local[j], Y2)))
-        put6(row, Y3, spatial.wrench_from(R, p, get6(local[j], Y3)))
-        put3(row, ZZ, vec3.rotate(R, get3(local[j], ZZ)))
+        row, local = rows[k + j], scratch.rows[j]
+        put6(row, Y1, spatial.wrench_from(R, p, get6(local, Y1)))
+        put6(row, Y2, spatial.wrench_from(R, p, get6(local, Y2)))
+        put6(row, Y3, spatial.wrench_from(R, p, get6(local, Y3)))
+        put3(row, ZZ, vec3.rotate(R, get3(local, ZZ)))
     return spatial.joined(outboard_W, spatial.composite_from(R, p, own))

@@ -7,16 +7,18 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from .borrow import borrowed
 from .chain import ELEMENT
 from .forward import OK, forward_dynamics
-from .inverse import inverse_dynamics, inverse_dynamics_in, workspace
+from .inverse import inverse_dynamics_in, workspace
 from .kinematics import poses
 from .linear import cholesky, cholesky_solve, inverse_derivatives
+from .vec3 import inline
 
 BLOCKS = 64  # of states that share scratch memory, and that threads take one at a time
 
 
-@njit(cache=True, error_model='numpy')
+@inline
 def _plain_state(chain, a, b, c, out):
     """True if three states have the right length and only finite numbers (or a sum beyond what a double holds)."""
     n = chain[0].nv
@@ -28,19 +30,27 @@ def _plain_state(chain, a, b, c, out):
     return math.isfinite(total)
 
 
-@njit(cache=True, error_model='numpy')
-def inverse_one(raw, q, qd, qdd, tau):
-    """`inverse_dynamics` of one state, for the quickest way in: 0, or not if the state is no plain one."""
+@inline
+def _inverse_one(raw, q, qd, qdd, tau, work):
+    raw, q, qd, qdd = borrowed(raw), borrowed(q), borrowed(qd), borrowed(qdd)
+    tau, work = borrowed(tau), borrowed(work)
     chain = raw.view(ELEMENT)
     if not _plain_state(chain, q, qd, qdd, tau):
         return 1
-    inverse_dynamics(chain, q, qd, qdd, raw[:0].reshape((0, 6)), tau)
+    inverse_dynamics_in(chain, q, qd, qdd, work[:0], work, tau)
     return 0
+
+
+@njit(cache=True, error_model='numpy')
+def inverse_one(raw, q, qd, qdd, tau):
+    """`inverse_dynamics` of one state, for the quickest way in: 0, or not if the state is no plain one."""
+    return _inverse_one(raw, q, qd, qdd, tau, workspace(raw.view(ELEMENT)))
 
 
 @njit(cache=True, error_model='numpy')
 def forward_one(raw, q, qd, tau, qdd):
     """`forward_dynamics` of one state, likewise; qdd comes in as zeros."""
+    raw, q, qd, tau, qdd = borrowed(raw), borrowed(q), borrowed(qd), borrowed(tau), borrowed(qdd)
     chain = raw.view(ELEMENT)
     if not _plain_state(chain, q, qd, tau, qdd):
         return 1

@@ -24,6 +24,7 @@ from .articulated import (
     shifted_along,
     turned,
 )
+from .borrow import borrowed
 from .chain import ARC, BALL, FIXED, NO_BODY, PRISMATIC, REVOLUTE
 from .entire import entire
 from .gauss import PIVOT_FLOOR
@@ -279,15 +280,21 @@ def _accelerate(chain, x, vd, work):
                 al = plus_axis(k, al, vd[e.iv + k])
 
 
+@inline
+def _passes(chain, x, v, tau, external, vd, work):
+    chain, x, v, tau = borrowed(chain), borrowed(x), borrowed(v), borrowed(tau)
+    external, vd, work = borrowed(external), borrowed(vd), borrowed(work)
+    _out(chain, x, v, work)
+    status = _in(chain, x, v, tau, external, vd, work)
+    if status == OK:
+        _accelerate(chain, x, vd, work)
+    return status
+
+
 @njit(cache=True, error_model='numpy')
 def forward_dynamics(chain, x, v, tau, external, vd):
     """Write the accelerations under the generalised forces tau into vd; return OK or the element that failed.
 
     Shapes as in `inverse_dynamics`. Of prescribed coordinates vd is an input and tau is not read.
     """
-    work = np.empty((chain.size, WIDTH))
-    _out(chain, x, v, work)
-    status = _in(chain, x, v, tau, external, vd, work)
-    if status == OK:
-        _accelerate(chain, x, vd, work)
-    return status
+    return _passes(chain, x, v, tau, external, vd, np.empty((chain.size, WIDTH)))

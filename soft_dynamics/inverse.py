@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from . import arc, vec3
+from .borrow import borrowed
 from .chain import ARC, BALL, FIXED, NO_BODY, POINT_BODY, PRISMATIC, REVOLUTE, RIGID_BODY, SWING
 from .entire import entire
 from .joints import centripetal, component, cross_axis, plus_axis, quaternion_matrix, turn
@@ -254,5 +255,7 @@ def inverse_dynamics_in(chain, x, v, vd, external, work, tau):
     Shapes: chain (N,), x (nx,), v, vd, tau (nv,), external (N, 6) or (0, 6): wrench (n, f) on each element's frame,
     about its origin and in its axes. The returned wrench is about the world's origin.
     """
+    chain, x, v, vd = borrowed(chain), borrowed(x), borrowed(v), borrowed(vd)
+    external, work, tau = borrowed(external), borrowed(work), borrowed(tau)
     _out(chain, x, v, vd, work)
     return _in(chain, x, v, external, work, tau)

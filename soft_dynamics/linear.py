@@ -21,7 +21,8 @@ import numpy as np
 from numba import njit
 
 from . import spatial, vec3
-from .arc_linear import arc_columns, arc_inward
+from .arc_linear import Scratch, arc_columns, arc_inward
+from .borrow import borrowed
 from .chain import ARC, NO_BODY, POINT_BODY, PRISMATIC, REVOLUTE
 from .joints import on_axis
 from .kinematics import IDENTITY, move, place
@@ -34,7 +35,7 @@ R0, P0, R1, P1, V0, A0, V1, A1, STATE = 0, 9, 12, 21, 24, 30, 36, 42, 48
 
 
 @inline
-def _outward(chain, x, v, vd, rows, states):
+def _outward(chain, x, v, vd, rows, states, scratch):
     """Poses, twists, and the twist columns with their two rates; gravity is an acceleration of the world."""
     R, p = IDENTITY, vec3.ZERO
     V = (vec3.ZERO, vec3.ZERO)
@@ -59,7 +60,7 @@ def _outward(chain, x, v, vd, rows, states):
             put6(row, SDD, plus(cross_twist(A, s), cross_twist(V_new, sd)))
             V = V_new
         elif e.kind == ARC:
-            V, A = arc_columns(e, x, v, vd, rows, R, p, V, A)
+            V, A = arc_columns(e, x, v, vd, rows, R, p, V, A, scratch)
         R, p = move(e, x, R, p)
         put9(state, R1, R)
         put3(state, P1, p)
@@ -125,15 +126,9 @@ def _pairs(rows, first, j, dq, dv, M):
         dv[j, i] = 2.0 * _dot6(b, Y3, a, SD) + _dot3(b, ZZ, a, S)
 
 
-@njit(cache=True, error_model='numpy')
-def inverse_derivatives(chain, x, v, vd, external, dq, dv, M):
-    """Write d(tau)/dq, d(tau)/dqd and M = d(tau)/dqdd of `inverse_dynamics` at a motion; each (nv, nv).
-
-    `external` (N, 6) or (0, 6) is constant in the frames it acts on. Swing and ball joints are not taken.
-    """
-    rows = np.empty((v.size, COORDINATE_ROW))
-    states = np.empty((chain.size, STATE))
-    _outward(chain, x, v, vd, rows, states)
+@inline
+def _inward(chain, x, v, vd, external, rows, states, scratch, dq, dv, M):
+    """Composites of all that is behind each element, and what they make of its coordinates."""
     c = spatial.EMPTY
     for i in range(chain.size - 1, -1, -1):
         e = chain[i]
@@ -154,7 +149,7 @@ def inverse_derivatives(chain, x, v, vd, external, dq, dv, M):
             R, p = get9(state, R0), get3(state, P0)
             V = spatial.twist_into(R, p, get6(state, V0))
             A = spatial.twist_into(R, p, get6(state, A0))
-            c = arc_inward(e, x, v, vd, rows, R, p, V, A, c, dq, dv, M)
+            c = arc_inward(e, x, v, vd, rows, R, p, V, A, c, scratch, dq, dv, M)
         for j in range(e.iv, e.iv + e.n):
             _pairs(rows, e.iv, j, dq, dv, M)
             if e.material:
@@ -162,6 +157,27 @@ def inverse_derivatives(chain, x, v, vd, external, dq, dv, M):
                 stretch = x[e.iq + k] - e.rest[k]
                 dq[j, j] += e.k[k] + 3.0 * e.k3[k] * stretch * stretch
                 dv[j, j] += e.d[k]
+
+
+@inline
+def _passes(chain, x, v, vd, external, rows, states, scratch, slopes):
+    chain, x, v, vd, external = borrowed(chain), borrowed(x), borrowed(v), borrowed(vd), borrowed(external)
+    rows, states = borrowed(rows), borrowed(states)
+    scratch = Scratch(borrowed(scratch.columns), borrowed(scratch.change), borrowed(scratch.rows))
+    dq, dv, M = borrowed(slopes[0]), borrowed(slopes[1]), borrowed(slopes[2])
+    _outward(chain, x, v, vd, rows, states, scratch)
+    _inward(chain, x, v, vd, external, rows, states, scratch, dq, dv, M)
+
+
+@njit(cache=True, error_model='numpy')
+def inverse_derivatives(chain, x, v, vd, external, dq, dv, M):
+    """Write d(tau)/dq, d(tau)/dqd and M = d(tau)/dqdd of `inverse_dynamics` at a motion; each (nv, nv).
+
+    `external` (N, 6) or (0, 6) is constant in the frames it acts on. Swing and ball joints are not taken.
+    """
+    rows, states = np.empty((v.size, COORDINATE_ROW)), np.empty((chain.size, STATE))
+    scratch = Scratch(np.empty((4, 3, 3, 6)), np.empty((3, 3)), np.empty((3, COORDINATE_ROW)))
+    _passes(chain, x, v, vd, external, rows, states, scratch, (dq, dv, M))
 
 
 @njit(cache=True, error_model='numpy')

@@ -118,6 +118,19 @@ def sym_add(S: Sym3, T: Sym3) -> Sym3:
 
 
 @inline
+def sym_add_scaled(S: Sym3, k: float, T: Sym3) -> Sym3:
+    """S + k T"""
+    return (
+        S[0] + k * T[0],
+        S[1] + k * T[1],
+        S[2] + k * T[2],
+        S[3] + k * T[3],
+        S[4] + k * T[4],
+        S[5] + k * T[5],
+    )
+
+
+@inline
 def sym_rotate(R: Mat3, S: Sym3) -> Sym3:
     """R S R^T"""
     return sym_part(matmul(matmul(R, sym_full(S)), transpose(R)))

@@ -60,7 +60,7 @@ def kernel_cache() -> Path:
     kernels = hashlib.sha256()
     for path in sorted((ROOT / 'soft_dynamics').glob('*.py')):
         text = path.read_bytes()
-        if b'@inline' in text or b'@njit' in text or b'ELEMENT' in text:
+        if any(mark in text for mark in (b'@inline', b'@njit', b'@intrinsic', b'ELEMENT')):
             kernels.update(path.name.encode() + text)
     return ROOT / '.cache' / 'numba' / kernels.hexdigest()[:16]
 
