@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pinocchio as pin
 import pytest
 from compare import assert_close
+from numba.core.runtime import _nrt_python as nrt
+from numba.core.runtime import rtsys
 from reference import samples
 from states import State, random_states, shipped_states, special_states
 from twins import twin
@@ -151,6 +155,27 @@ def test_linearization_agrees_with_finite_differences(name):
         assert_close(A[: robot.nq], np.hstack([np.zeros((robot.nq,) * 2), np.eye(robot.nq)]), 1e-15)
         unit = np.array([robot.forward_dynamics(q, qd, tau + e) for e in np.eye(robot.nq)])
         assert_close(B[robot.nq :], (unit - robot.forward_dynamics(q, qd, tau)).T, 1e-8)
+
+
+def test_recursions_free_what_they_allocate_and_nothing_else():
+    """They work on arrays without reference counts, which must do neither too little nor too much."""
+    robot = sd.load('pneumatic_arm')
+    state = [np.full(robot.nq, 0.1) for _ in range(3)]
+    calls = robot.inverse_dynamics, robot.forward_dynamics, robot.linearize, robot.inverse_derivatives
+    expected = [call(*state) for call in calls]
+    held = [sys.getrefcount(array) for array in state]
+    nrt.memsys_enable_stats()
+    try:
+        before = rtsys.get_allocation_stats()
+        found = [[call(*state) for call in calls] for _ in range(100)][-1]
+        after = rtsys.get_allocation_stats()
+    finally:
+        nrt.memsys_disable_stats()
+    assert after.alloc - before.alloc >= 100 * len(calls)
+    assert after.alloc - before.alloc == after.free - before.free
+    assert [sys.getrefcount(array) for array in state] == held
+    for first, last in zip(expected, found, strict=True):
+        np.testing.assert_equal(last, first)
 
 
 @pytest.mark.parametrize('name', ROBOTS)

@@ -22,6 +22,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .long_double import LongArray, evaluate_long
+
 Array = NDArray[np.float64]
 SX = Any  # a casadi.SX expression; what CasADi says of its types differs between releases
 
@@ -200,6 +202,14 @@ class System:
         """M qdd + c + g + elastic + damping."""
         inertial = self.mass_matrix(q) @ np.asarray(qdd, float) + self.coriolis(q, qd)
         return np.asarray(inertial + self.gravity(q) + self.elastic(q) + self.damping(q, qd))
+
+    def inverse_dynamics_long(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> LongArray:
+        """`inverse_dynamics` in long doubles."""
+        zero, state = np.zeros(self.nq), (q, qd, qdd)
+        tau = evaluate_long(self._total['mass'], q, zero, zero) @ np.asarray(qdd, np.longdouble)
+        for term in (self._total['bias'], self._total['weight'], self._elastic):
+            tau = tau + evaluate_long(term, *state[: term.n_in()])[:, 0]
+        return tau + self._damping * np.asarray(qd, np.longdouble)
 
     def frames(self, q: ArrayLike) -> list[Array]:
         """World poses (4 x 4): base, then the end of every segment."""
