@@ -8,16 +8,19 @@ k is the whole elastic law, measured from the springs' rest, and d the whole dam
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from soft_dynamics.arguments import Array
+from soft_dynamics.errors import SoftRobotError
 from soft_dynamics.robot import Robot
 
 from .allocation import generic_pose
 from .references import JointPath, JointSample
 from .safety import State
+
+_PHASE = 0.6  # [rad] a swing may turn on by this much until feedback acts on it; more would drive it
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,14 @@ class ConfigurationGains:
         default=0.0,
         metadata={'doc': 'the feed-forward is that of the reference this much later', 'unit': 's'},
     )
+
+    def eased(self, robot: Robot, delay: float) -> ConfigurationGains:
+        """Gains that do not drive the slowest swing of a robot when feedback acts `delay` seconds late."""
+        share = min(1.0, (_PHASE / max(slowest_swing(robot) * delay, 1e-9)) ** 2)
+        kp, kd, ki = (
+            tuple(share * k for k in gains) for gains in (self.proportional, self.derivative, self.integral)
+        )
+        return replace(self, proportional=kp, derivative=kd, integral=ki)
 
     def __post_init__(self) -> None:
         for name in ('proportional', 'derivative', 'integral'):
@@ -110,3 +121,14 @@ def damping_scale(robot: Robot) -> Array:
     """Diagonal of dd/dqd near rest [N m s/rad or N s/m]."""
     q = np.tile(generic_pose(robot), (robot.nq, 1))
     return np.maximum(np.diag(robot.damping(q, np.eye(robot.nq))), 0.0)
+
+
+def slowest_swing(robot: Robot) -> float:
+    """Angular frequency of the slowest mode that swings at rest [rad/s]; 0 if none does, or the modes are not known."""
+    q, zero = generic_pose(robot), np.zeros(robot.nq)
+    try:
+        A, _ = robot.linearize(q, zero, robot.inverse_dynamics(q, zero, zero))
+    except SoftRobotError:
+        return 0.0
+    swinging = [abs(x) for x in np.linalg.eigvals(A) if x.imag > 1e-3 * abs(x.real) and abs(x) > 1e-3]
+    return float(min(swinging, default=0.0))

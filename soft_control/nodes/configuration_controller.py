@@ -18,6 +18,8 @@ from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.qos import COMMAND
 from soft_dynamics.ros.run import run_node
 
+_CYCLES_LATE = 2.0  # [-] from a motion to the command that answers it, with sensor and estimator
+
 
 @dataclass(frozen=True)
 class Config:
@@ -53,7 +55,14 @@ class ConfigurationController(ControllerNode):
     def make_law(self) -> Law:
         if self.config.law == 'predictive':
             return PredictiveLaw(self.robot, self.config.predictive, joints=True)
-        return ConfigurationLaw(self.robot, self.config.gains)
+        gains = self.config.gains
+        if gains == ConfigurationGains():  # nobody has chosen them
+            delay = self.robot.description.actuation.valve_lag + _CYCLES_LATE / self.config.rate
+            gains = gains.eased(self.robot, delay)
+            if gains.proportional[0] < 0.9:
+                share = f'{100.0 * gains.proportional[0]:.0f} % of the usual gains'
+                self.get_logger().info(f'{share}: {self.robot.name} swings fast for {self.config.rate:g} Hz')
+        return ConfigurationLaw(self.robot, gains)
 
     def hold(self, t: float) -> JointPath:
         present = self.loop.present(t)

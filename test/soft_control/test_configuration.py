@@ -57,6 +57,38 @@ def test_six_joints_with_links_between() -> None:
     assert tracking_rms(rig, lambda t: np.full(6, 0.15 * np.sin(t)), 5.0) <= 0.01
 
 
+class LateRig(Rig):
+    """States are two cycles old when they come."""
+
+    def sense(self) -> None:
+        waiting = self.__dict__.setdefault('waiting', [])
+        waiting.append(State(self.t, self.q.copy(), self.qd.copy()))
+        self.loop.feed(waiting.pop(0) if len(waiting) > 2 else waiting[0])
+
+
+def test_a_robot_that_swings_fast_gets_gains_that_do_not_drive_it() -> None:
+    """A finger that swings at 6 Hz, in a loop of 50 Hz: the usual gains drive the swing, the eased ones do not."""
+    name = 'bending_actuator'
+    usual, robot = ConfigurationGains(), robot_of(name)
+    eased = usual.eased(robot, robot.description.actuation.valve_lag + 2.0 / 50.0)
+    target = np.full(5, 0.03)
+    largest = {}
+    for gains in (usual, eased):
+        rig = LateRig(perturbed(name), loop_of(name, gains), 50.0)
+        rig.loop.follow(0.0, JointPath(0.0, rig.loop.present(0.0), [1.0], [target]))
+        rates = rig.run(5.0, lambda rig, _: np.abs(rig.qd).max())
+        largest[gains] = max(rates[-50:])
+    assert largest[usual] > 0.5
+    assert largest[eased] < 0.01
+
+
+@pytest.mark.parametrize('name', ['honeycomb_arm', 'pneumatic_arm'])
+def test_slow_arms_keep_their_gains(name: str) -> None:
+    robot = robot_of(name)
+    delay = robot.description.actuation.valve_lag + 2.0 / 100.0
+    assert ConfigurationGains().eased(robot, delay) == ConfigurationGains()
+
+
 def test_three_chambers_bend_while_they_stretch() -> None:
     def wanted(t: float) -> np.ndarray:
         return np.r_[np.zeros(6), 1e-3 * np.sin(t), -1e-3 * np.cos(t), 0.01]
