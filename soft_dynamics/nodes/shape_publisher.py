@@ -15,7 +15,7 @@ from sensor_msgs.msg import JointState
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
-from visualization_msgs.msg import MarkerArray
+from visualization_msgs.msg import Marker, MarkerArray
 
 from soft_dynamics import urdf
 from soft_dynamics.arguments import Array, as_array
@@ -163,20 +163,26 @@ class ShapePublisher(Node):
             self.get_logger().warning(f'{kind} state is not usable: {error}', throttle_duration_sec=5.0)
 
     def _show(self, q: Array, kind: str, stamp: object) -> None:
+        """Publish what somebody looks at: to make the pictures takes more time than all else here."""
+        if self._markers.get_subscription_count():
+            self._markers.publish(MarkerArray(markers=[self._tube(q, kind, stamp)]))
+        if kind == 'predicted':
+            return
+        if self._joint_states.get_subscription_count():
+            joints = JointState(position=float64s(list(self._model.joint_positions(q).values())))
+            joints.header.stamp, joints.name = stamp, self._model.joint_names
+            self._joint_states.publish(joints)
+        if self.config.publish_tf and self._tf.get_subscription_count():
+            self._tf.publish(self._transforms(q, stamp, False))
+
+    def _tube(self, q: Array, kind: str, stamp: object) -> Marker:
         body = tube(self._robot, q, _SAMPLES)
         if self.config.color_by == 'pressure':
             share = segment_pressures(self._robot.description, self._pressure)[body.segment]
         else:
             share = np.clip(body.curvature * self._robot.length / self.config.full_curvature, 0.0, 1.0)
         offset = np.array(self.config.predicted_offset) if kind == 'predicted' else np.zeros(3)
-        self._markers.publish(MarkerArray(markers=[self._body[kind].fill(body, share, offset, stamp)]))
-        if kind == 'predicted':
-            return
-        joints = JointState(position=float64s(list(self._model.joint_positions(q).values())))
-        joints.header.stamp, joints.name = stamp, self._model.joint_names
-        self._joint_states.publish(joints)
-        if self.config.publish_tf:
-            self._tf.publish(self._transforms(q, stamp, False))
+        return self._body[kind].fill(body, share, offset, stamp)
 
     def _transforms(self, q: Array, stamp: object, fixed: bool) -> TFMessage:
         """The frames behind the fixed joints, or those behind the moving ones."""
