@@ -1,0 +1,154 @@
+"""Bags recorded from the virtual rig: its devices on the network, the bridges of a real rig, and `bag_recorder`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from soft_dynamics.arguments import Array
+from soft_dynamics.robot import Robot, load
+from soft_estimation.recording import Recording, read_recording
+
+PATIENCE = 90.0  # [s] until everything has to run
+PERIOD = 0.01  # [s] between commands
+QUIET, SWING = 0.01, 3.0  # of pressure_max, and [s]: no more pressure for so long is a free swing
+TOPICS = {'mocap': 'mocap/{}/pose', 'vive': 'vive/{}/pose', 'fiber': 'fiber/shape', 'ft': 'ft/wrench'}
+Command = Callable[[float], Array]  # pressures [Pa] of a time [s]
+
+
+def arm(folder: Path, seed: int) -> list[Recording]:
+    """Jensen's arm under four random steps of 2 s."""
+    robot = load('pneumatic_arm')
+    shares = np.random.default_rng(seed).random((4, len(robot.chamber_names)))
+    path = record(robot, folder / 'rig', _steps(0.65 * shares * _largest(robot), 2.0), 8.0)
+    return [read_recording(path, robot, bandwidth=20.0)]
+
+
+def bending(folder: Path, _seed: int) -> list[Recording]:
+    """Godage's actuator stepped to 119 and 80 kPa and back."""
+    robot = load('bending_actuator')
+    levels = np.array([[0.0], [119e3], [0.0], [80e3], [0.0]])
+    path = record(robot, folder / 'rig', _steps(levels, 1.0), 5.0)
+    return [read_recording(path, robot, 250.0, bandwidth=10.0)]
+
+
+def floating(folder: Path, seed: int) -> list[Recording]:
+    """Mehl's actuator, valves open or shut every 0.5 s."""
+    robot = load('floating_actuator')
+    levels = np.where(np.random.default_rng(seed).random((32, 3)) > 0.5, _largest(robot), 0.0)
+    path = record(robot, folder / 'rig', _steps(levels, 0.5), 16.0, rate=200.0)
+    return [read_recording(path, robot, 200.0, bandwidth=30.0)]
+
+
+def honeycomb(folder: Path, seed: int) -> list[Recording]:
+    """Wang's arm bent three times to some side and let go, then inflated slowly."""
+    robot, m = load('honeycomb_arm'), np.arange(16)
+    angle = np.random.default_rng(seed).uniform(0.0, 2.0 * np.pi, 3)
+    sides = np.tile([np.cos(angle), np.sin(angle)], (4, 1)).T @ robot.actuation(robot.rest)
+    levels = np.where(sides > 0.0, 0.15 * _largest(robot), 0.0)
+    swings = _steps(np.concatenate([[level, 0.0 * level, 0.0 * level] for level in levels]), 2.5)
+
+    def command(t: float) -> Array:
+        slow = t - 22.5
+        if slow < 0.0:
+            return swings(t)
+        wave: Array = 1.0 + np.sin(2.0 * np.pi * slow / 20.0 * (1 + m % 5) + m)
+        return 60e3 * min(slow / 4.0, 1.0) * wave
+
+    whole = read_recording(record(robot, folder / 'rig', command, 42.5), robot, bandwidth=20.0)
+    quiet = np.abs(whole.pressure).max(1) < QUIET * _largest(robot)
+    edges = [0, *(np.flatnonzero(np.diff(quiet)) + 1).tolist(), whole.t.size - 1]
+    parts = [
+        whole.part(whole.t[a], whole.t[b - 1]) for a, b in pairwise(edges) if whole.t[b] - whole.t[a] > SWING
+    ]
+    return parts[-4:]  # before them the rig waits for its first command
+
+
+RIGS: dict[str, Callable[[Path, int], list[Recording]]] = {
+    'pneumatic_arm': arm,
+    'bending_actuator': bending,
+    'floating_actuator': floating,
+    'honeycomb_arm': honeycomb,
+}
+
+
+def record(robot: Robot, path: Path, command: Command, seconds: float, rate: float = 100.0) -> Path:
+    """Drive a virtual robot for a time, and record its sensors and pressures; rate [Hz] of motion capture and valves.
+
+    Raises SystemExit without ROS, and if the rig does not come up.
+    """
+    if importlib.util.find_spec('rclpy') is None:
+        raise SystemExit('recovery: rigs need ROS: tools/run.py --own-domain python -m benchmarks.recovery')
+    import rclpy
+
+    from tools.simulation import Simulation
+
+    sensors = robot.description.sensors
+    topics = ['pressure/measured', *dict.fromkeys(TOPICS[s.kind].format(s.name) for s in sensors)]
+    launched = Simulation(robot=robot.name, rate=rate, controller='none', estimator='none', shape='false')
+    rclpy.init()
+    try:
+        with launched as simulation:
+            recorder = _recorder(path, topics)
+            try:
+                _drive(command, seconds, robot.chamber_names, topics, simulation.check)
+            finally:
+                recorder.send_signal(signal.SIGINT)
+                recorder.wait(30.0)
+    finally:
+        rclpy.try_shutdown()
+    return path
+
+
+def _recorder(path: Path, topics: list[str]) -> subprocess.Popen[bytes]:
+    node = 'import sys; from soft_dynamics.nodes.bag_recorder import main; sys.exit(main())'
+    parameters = ['-p', f'output:={path}', '-p', f'topics:={json.dumps(topics)}']
+    return subprocess.Popen([sys.executable, '-c', node, '--ros-args', *parameters])
+
+
+def _drive(
+    command: Command, seconds: float, chambers: Sequence[str], topics: list[str], check: Callable[[], None]
+) -> None:
+    """Wait until all that is recorded is heard, then command; the pressure bridge vents behind the last."""
+    import rclpy
+    from soft_robot_suite.msg import ChamberPressures
+
+    from soft_dynamics.ros.conversions import float64s
+    from soft_dynamics.ros.qos import COMMAND
+
+    node = rclpy.create_node('recovery')
+    commands = node.create_publisher(ChamberPressures, 'pressure/command', COMMAND)
+    deadline = time.monotonic() + PATIENCE
+    try:
+        while not (
+            commands.get_subscription_count() and all(node.count_subscribers(topic) for topic in topics)
+        ):
+            check()
+            if time.monotonic() > deadline:
+                raise SystemExit(f'recovery: the virtual rig does not run after {PATIENCE:g} s')
+            time.sleep(PERIOD)
+        start = time.monotonic()
+        while (passed := time.monotonic() - start) < seconds:
+            pressure = float64s(command(passed))
+            commands.publish(ChamberPressures(names=list(chambers), pressure=pressure))
+            time.sleep(PERIOD)
+    finally:
+        node.destroy_node()
+
+
+def _steps(levels: Array, hold: float) -> Command:
+    """One level (count, m) after the other, each held for a while [s]."""
+    return lambda t: levels[min(int(t / hold), len(levels) - 1)]
+
+
+def _largest(robot: Robot) -> float:
+    return robot.description.actuation.pressure_max
