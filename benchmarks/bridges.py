@@ -26,6 +26,7 @@ import numpy as np
 from benchmarks.bridge_devices import BODIES, POINTS, TRACKERS
 from benchmarks.measure import load
 from benchmarks.page import replace_part
+from benchmarks.serialized import BODY, STAMP, stamp_ns, taken
 
 METHOD = """
 Five devices, five bridges and the listener are eleven processes on one computer. The devices are the emulators that the
@@ -46,8 +47,7 @@ SETTLE = 4.0  # [s] for the clocks
 POLL = 0.02  # [s] between looks at what DDS has taken in and stamped meanwhile
 COMMAND_PERIOD = 0.02  # [s]
 COUNTERS = ('lost', 'duplicate', 'out_of_order', 'malformed', 'foreign', 'reconnects')
-BODY = 4  # bytes before a serialized message (CDR, little-endian)
-STAMP, LENGTH, NUMBER, TWO = (Struct(f'<{layout}') for layout in ('iI', 'I', 'd', 'dd'))
+LENGTH, NUMBER, TWO = (Struct(f'<{layout}') for layout in ('I', 'd', 'dd'))  # of CDR, little-endian
 HEADER = (
     *('device', 'messages [1/s]', 'CPU', 'latency p50', 'p99', 'largest', 'stamp error p50', 'p99'),
     *('lost', 'duplicate', 'out of order', 'malformed', 'topic'),
@@ -81,22 +81,15 @@ class Stream:
 
     def drain(self, start_ns: int) -> None:
         """Take all that has come."""
-        handle, kind = self.subscription.handle, self.subscription.msg_type
-        while True:
-            with handle:
-                taken = handle.take_message(kind, True)
-            if taken is None:
-                return
-            data, info = taken
+        for data, info in taken(self.subscription):
             number = info['publication_sequence_number']
             self.lost += number - self._next if self._next else 0
             self._next = number + 1
-            seconds, nanoseconds = STAMP.unpack_from(data, BODY)
-            sent_ns = stamp_ns = seconds * 1_000_000_000 + nanoseconds
+            sent_ns = stamp = stamp_ns(data)
             if self.sent:
                 seconds, fraction = self.sent(data)
                 sent_ns = start_ns + round((seconds + fraction) * 1e9)
-            self.messages.append(Message(sent_ns, stamp_ns, info['received_timestamp']))
+            self.messages.append(Message(sent_ns, stamp, info['received_timestamp']))
 
 
 class Listener:

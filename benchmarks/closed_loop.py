@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
-from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.measure import load
 from benchmarks.page import replace_part
+from benchmarks.serialized import stamp_ns, taken
 from soft_dynamics.arguments import Array
 
 METHOD = """
@@ -41,8 +41,6 @@ SETTLE = 4.0  # [s] for the clocks
 POLL = 2e-3  # [s]
 EIGHT = 10.0  # [s]
 SOONEST = 5e-5  # [s] no node answers a message sooner: what is published earlier answers another one
-STAMP = Struct('<iI')
-BODY = 4  # bytes before a serialized message
 PRESSURES = 16 * 8  # bytes of the pressures, with which a command ends
 STAGES = {
     'mocap_bridge: packet to poses': ('sent', 'pose'),
@@ -71,17 +69,10 @@ class Ear:
 
     def drain(self) -> None:
         """Take all that has come."""
-        handle, kind = self.subscription.handle, self.subscription.msg_type
-        while True:
-            with handle:
-                taken = handle.take_message(kind, True)
-            if taken is None:
-                return
-            data, info = taken
-            seconds, nanoseconds = STAMP.unpack_from(data, BODY)
-            stamp = seconds * 1_000_000_000 + nanoseconds
+        for data, info in taken(self.subscription):
             is_zero = not any(data[-PRESSURES:])
-            self.messages.append(Heard(stamp, info['source_timestamp'], info['received_timestamp'], is_zero))
+            published, received = info['source_timestamp'], info['received_timestamp']
+            self.messages.append(Heard(stamp_ns(data), published, received, is_zero))
 
 
 class Listener:

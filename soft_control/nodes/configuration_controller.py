@@ -9,9 +9,9 @@ import numpy as np
 from trajectory_msgs.msg import JointTrajectory
 
 from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import Actuate, Law
-from soft_control.nodes.controller import ControllerNode
-from soft_control.predictive import PredictiveGains, PredictiveLaw
+from soft_control.loop import Law
+from soft_control.nodes.controller import ControllerConfig, ControllerNode
+from soft_control.predictive import PredictiveLaw
 from soft_control.references import JointPath
 from soft_dynamics.arguments import Array
 from soft_dynamics.ros.conversions import time_to_ns
@@ -22,23 +22,14 @@ _CYCLES_LATE = 2.0  # [-] from a motion to the command that answers it, with sen
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(ControllerConfig):
     """Parameters of the node."""
 
-    robot: str = field(
-        default='honeycomb_arm', metadata={'doc': 'shipped robot or file of one', 'read_only': True}
-    )
-    rate: float = field(
-        default=200.0, metadata={'doc': 'most cycles per second', 'unit': 'Hz', 'read_only': True}
-    )
     law: str = field(default='feedback', metadata={'doc': 'feedback (Wang, eq. 9) or predictive'})
     gains: ConfigurationGains = ConfigurationGains()
-    predictive: PredictiveGains = PredictiveGains()
-    actuate: Actuate = Actuate()
 
     def __post_init__(self) -> None:
-        if not 1.0 <= self.rate <= 2000.0:
-            raise ValueError(f'rate must be 1 to 2000, got {self.rate}')
+        super().__post_init__()
         if self.law not in ('feedback', 'predictive'):
             raise ValueError(f'law must be feedback or predictive, got {self.law!r}')
 

@@ -6,6 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numba
@@ -16,7 +17,8 @@ from rclpy.subscription import Subscription
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_srvs.srv import Trigger
 
-from soft_control.loop import ControlLoop, Law
+from soft_control.loop import Actuate, ControlLoop, Law
+from soft_control.predictive import PredictiveGains
 from soft_control.safety import Mode, State
 from soft_dynamics.arguments import Array
 from soft_dynamics.counters import ERROR, OK, STALE, WARN, Status
@@ -28,6 +30,24 @@ from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND
 
 _LEVELS = {Mode.FOLLOWING: OK, Mode.IDLE: WARN, Mode.VENTING: WARN, Mode.STOPPED: ERROR}
+
+
+@dataclass(frozen=True)
+class ControllerConfig:
+    """Parameters of every controller."""
+
+    robot: str = field(
+        default='honeycomb_arm', metadata={'doc': 'shipped robot or file of one', 'read_only': True}
+    )
+    rate: float = field(
+        default=200.0, metadata={'doc': 'most cycles per second', 'unit': 'Hz', 'read_only': True}
+    )
+    predictive: PredictiveGains = PredictiveGains()
+    actuate: Actuate = Actuate()
+
+    def __post_init__(self) -> None:
+        if not 1.0 <= self.rate <= 2000.0:
+            raise ValueError(f'rate must be 1 to 2000, got {self.rate}')
 
 
 class ControllerNode(ManagedNode):

@@ -13,9 +13,9 @@ import numpy as np
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped
 from scipy.spatial.transform import Rotation
 
-from soft_control.loop import Actuate, Law
-from soft_control.nodes.controller import ControllerNode
-from soft_control.predictive import PredictiveGains, PredictiveLaw
+from soft_control.loop import Law
+from soft_control.nodes.controller import ControllerConfig, ControllerNode
+from soft_control.predictive import PredictiveLaw
 from soft_control.references import PosePath
 from soft_control.task import TaskGains, TaskLaw
 from soft_dynamics import quaternion
@@ -28,15 +28,9 @@ _LONGEST_PERIOD = 0.5  # [s] poses further apart in time are no stream
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(ControllerConfig):
     """Parameters of the node."""
 
-    robot: str = field(
-        default='honeycomb_arm', metadata={'doc': 'shipped robot or file of one', 'read_only': True}
-    )
-    rate: float = field(
-        default=200.0, metadata={'doc': 'most cycles per second', 'unit': 'Hz', 'read_only': True}
-    )
     speed: float = field(default=0.1, metadata={'doc': 'of the tip towards a pose', 'unit': 'm/s'})
     angular_speed: float = field(default=0.5, metadata={'doc': 'of the tip towards a pose', 'unit': 'rad/s'})
     reference_timeout: float = field(
@@ -45,12 +39,9 @@ class Config:
     )
     law: str = field(default='kinematic', metadata={'doc': 'kinematic (Wang, eq. 19) or predictive'})
     gains: TaskGains = TaskGains()
-    predictive: PredictiveGains = PredictiveGains()
-    actuate: Actuate = Actuate()
 
     def __post_init__(self) -> None:
-        if not 1.0 <= self.rate <= 2000.0:
-            raise ValueError(f'rate must be 1 to 2000, got {self.rate}')
+        super().__post_init__()
         if self.law not in ('kinematic', 'predictive'):
             raise ValueError(f'law must be kinematic or predictive, got {self.law!r}')
         for name in ('speed', 'angular_speed'):
