@@ -12,6 +12,13 @@ Array = npt.NDArray[np.float64]
 
 def as_array(name: str, value: Any) -> Array:
     """The value as float64 in C order, itself if it is so already; or a ValueError that names the argument."""
+    if (
+        type(value) is np.ndarray
+        and value.dtype == np.float64
+        and value.flags.carray
+        and np.isfinite(value).all()
+    ):
+        return value
     try:
         given = np.asarray(value)
         if given.dtype.kind not in 'biufO':  # text, dates and complex numbers, which numpy would convert

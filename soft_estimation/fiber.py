@@ -44,40 +44,54 @@ def spline(s: Any, points: Any) -> CubicSpline:
     return CubicSpline(s, points)
 
 
-def frames_along(s: Any, points: Any, ends: Any) -> tuple[Array, Array]:
-    """Points (k, 3) and frames (k, 3, 3) at the arc lengths `ends` of a body that leaves the base along z.
+class Frames(NamedTuple):
+    """Along a fiber. The shares are variances (k,), of a place and [1/m^2] of a direction, for one of 1 per point."""
+
+    points: Array  # (k, 3)
+    axes: Array  # (k, 3, 3)
+    place_share: Array
+    turn_share: Array
+
+
+def frames_along(s: Any, points: Any, ends: Any) -> Frames:
+    """Points and frames at the arc lengths `ends` of a body that leaves the base along z.
 
     The frames are carried along without twist, each tangent turned into the next by the shortest way. Least squares
     spline with a knot every KNOT_SPACING; lost points are bridged.
     """
     lengths, p = as_array('s', s), np.asarray(points, dtype=np.float64)
-    kept_s, kept = _samples(lengths, p, 'points', lost_allowed=True)
-    if kept_s.size < 2 * CUBIC:
-        raise ValueError(f'points: expected {2 * CUBIC} or more that are not lost, got {kept_s.size}')
-    if kept_s.size < lengths.size:
+    if p.shape != (lengths.size, 3) or not np.isfinite(p).all():
+        kept_s, kept = _samples(lengths, p, 'points', lost_allowed=True)
+        if kept_s.size < 2 * CUBIC:
+            raise ValueError(f'points: expected {2 * CUBIC} or more that are not lost, got {kept_s.size}')
         lengths = lengths[(lengths >= kept_s[0]) & (lengths <= kept_s[-1])]
         p = np.stack([np.interp(lengths, kept_s, column) for column in kept.T], 1)
     ends = as_array('ends', ends)
     fit = _spline_fit(lengths.tobytes(), ends.tobytes())
-    places, tangents = fit.value @ p, fit.slope @ p
-    frames = np.empty((len(places), 3, 3))
+    both = fit.matrix @ p
+    places, tangents = both[: ends.size], both[ends.size :]
+    frames = np.empty((len(tangents), 3, 3))
     carry_frames(tangents, frames)
-    return places[fit.at] + fit.beyond[:, None] * frames[fit.at, :, 2], frames[fit.at]
+    axes = frames[fit.at]
+    return Frames(places + fit.beyond[:, None] * axes[:, :, 2], axes, fit.place_share, fit.turn_share)
 
 
 class _SplineFit(NamedTuple):
-    """Places on a least squares spline and its slopes there, as matrices on the points; the ends among them."""
+    """Ends on a least squares spline, then its slopes at more places, as a matrix on the points."""
 
-    value: Array
-    slope: Array
-    at: npt.NDArray[np.intp]
+    matrix: Array
+    at: npt.NDArray[np.intp]  # of the ends among the places
     beyond: Array  # [m] how far each end is beyond the last point
+    place_share: Array  # see Frames
+    turn_share: Array
 
 
 @functools.lru_cache(maxsize=16)
 def _spline_fit(lengths: bytes, wanted: bytes) -> _SplineFit:
     """Of the same arc lengths every time a fiber is read: once is enough."""
     s, ends = np.frombuffer(lengths), np.frombuffer(wanted)
+    if s.size < 2 * CUBIC or np.any(np.diff(s) <= 0.0):
+        raise ValueError(f's: expected {2 * CUBIC} or more rising arc lengths, got {s.size}')
     pieces = max(1, min(round((s[-1] - s[0]) / KNOT_SPACING), s.size // CUBIC - CUBIC))
     inner = np.linspace(s[0], s[-1], pieces + 1)
     knots = np.concatenate([[s[0]] * (CUBIC - 1), inner, [s[-1]] * (CUBIC - 1)])
@@ -86,7 +100,10 @@ def _spline_fit(lengths: bytes, wanted: bytes) -> _SplineFit:
     basis = BSpline(knots, np.eye(len(knots) - CUBIC), CUBIC - 1)
     coefficients = np.linalg.pinv(basis(s))
     at = np.searchsorted(places, within)
-    return _SplineFit(basis(places) @ coefficients, basis(places, 1) @ coefficients, at, ends - within)
+    value, slope = basis(within) @ coefficients, basis(places, 1) @ coefficients
+    turn_share = np.square(slope[at]).sum(1)
+    place_share = np.square(value).sum(1) + np.square(ends - within) * turn_share
+    return _SplineFit(np.concatenate([value, slope]), at, ends - within, place_share, turn_share)
 
 
 def link_errors(s: Any, points: Any, links: int) -> Array:

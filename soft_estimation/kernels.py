@@ -1,6 +1,6 @@
-"""The matrix work of the filter, compiled: matrices of ten to fifty rows cost less here than a call of BLAS.
+"""The matrix work of the filter, compiled: a call from Python costs more than most of it.
 
-All in one file, because numba's cache looks at no other.
+Numba's cache looks at the file of a function only: who changes `factorise` or `solve_lower` must touch `pose_kernels`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import math
 import numpy as np
 from numba import njit
 
-TAYLOR_TERMS, TAYLOR_RADIUS = 7, 0.25  # relative error of the first short step below 1e-9
+TAYLOR_TERMS, TAYLOR_RADIUS = 6, 0.5  # relative error of the first short step below 1e-7
 BALANCING_SWEEPS = 3
 
 
 @njit(cache=True, error_model='numpy')
 def product(a, b, out):
-    """out = a b; the zeros of a cost nothing."""
+    """out = a b of an a with many zeros, which cost nothing; where there are few, np.dot is faster."""
     for i in range(a.shape[0]):
         row = out[i]
         row[:] = 0.0
@@ -27,33 +27,60 @@ def product(a, b, out):
 
 
 @njit(cache=True, error_model='numpy')
-def congruence(a, p, work, out):
-    """out = a p a^T of a symmetric p."""
-    product(a, p, work)
-    product(a, np.ascontiguousarray(work.T), out)
-    for i in range(out.shape[0]):
-        for j in range(i):
-            out[i, j] = out[j, i] = 0.5 * (out[i, j] + out[j, i])
-
-
-@njit(cache=True, error_model='numpy')
 def balanced_norm(A):
     """Largest row sum of D^-1 A D, for the diagonal D that makes rows and columns alike.   [Osborne 1960]"""
     n = A.shape[0]
-    scale = np.ones(n)
+    size, scale, back = np.abs(A), np.ones(n), np.ones(n)  # back = 1/scale
     largest = 0.0
     for sweep in range(BALANCING_SWEEPS + 1):
         largest = 0.0
         for i in range(n):
-            row, column = 0.0, 0.0
+            own, row, column = size[i, i], 0.0, 0.0
             for j in range(n):
-                if j != i:
-                    row += abs(A[i, j]) * scale[j] / scale[i]
-                    column += abs(A[j, i]) * scale[i] / scale[j]
+                row += size[i, j] * scale[j]
+                column += size[j, i] * back[j]
+            row, column = row * back[i] - own, column * scale[i] - own
             if sweep < BALANCING_SWEEPS:  # what only gives or only takes may vanish
                 scale[i] *= math.sqrt(max(row, 1e-9) / max(column, 1e-9))
-            largest = max(largest, row + abs(A[i, i]))
+                back[i] = 1.0 / scale[i]
+            largest = max(largest, row + own)
     return largest
+
+
+@njit(cache=True, error_model='numpy')
+def dense_rows(a):
+    """(first, last + 1) of the rows with more than one number, and where the only one of each other row is."""
+    first, end, only = a.shape[0], 0, np.zeros(a.shape[0], np.int64)
+    for i in range(a.shape[0]):
+        count = 0
+        for j in range(a.shape[1]):
+            if a[i, j] != 0.0:
+                count += 1
+                only[i] = j
+        if count > 1:
+            first, end = min(first, i), i + 1
+    return min(first, end), end, only
+
+
+@njit(cache=True, error_model='numpy')
+def times(a, rows, b, out):
+    """out = a b, given the dense_rows of a: of a chain and its rates, one block in three."""
+    first, end, only = rows
+    np.dot(a[first:end], b, out[first:end])
+    for i in range(a.shape[0]):
+        if i < first or i >= end:
+            for j in range(b.shape[1]):
+                out[i, j] = a[i, only[i]] * b[only[i], j]
+
+
+@njit(cache=True, error_model='numpy')
+def short_step(A, dt):
+    """(h, m): dt/2^m, so short that the Taylor series of exp(A h) has all its digits after TAYLOR_TERMS.
+
+    The balanced norm decides: nothing that is made of it depends on the units of x.
+    """
+    doublings = max(0, math.ceil(math.log2(balanced_norm(A) * dt / TAYLOR_RADIUS + 1e-300)))
+    return dt / 2**doublings, doublings
 
 
 @njit(cache=True, error_model='numpy')
@@ -61,44 +88,39 @@ def discretise(A, f, Q, dt):
     """(Phi, step, covariance) of dx = f + A (x - x0) + noise of density Q over dt, from x0.
 
     Phi = exp(A dt)     step = int exp(A s) f ds     covariance = int exp(A s) Q exp(A s)^T ds
-    by a Taylor series over dt/2^m and m doublings: X(2h) = X(h) + Phi(h) X(h) [Phi(h)^T]. None of it depends on the
-    units of x, so the balanced norm decides on m.
+    by a Taylor series over a short step h and doublings: X(2h) = X(h) + Phi(h) X(h) [Phi(h)^T].
     """
     n = A.shape[0]
-    doublings = max(0, math.ceil(math.log2(balanced_norm(A) * dt / TAYLOR_RADIUS + 1e-300)))
-    h = dt / 2**doublings
+    h, doublings = short_step(A, dt)
     Ah, Phi, step, cov = h * A, np.eye(n) + h * A, h * f, h * Q
     power, moved, spread = Ah.copy(), step.copy(), cov.copy()
-    work, vector, other = np.empty((n, n)), np.empty(n), np.empty((n, n))
+    work, other, rows = np.empty((n, n)), np.empty((n, n)), dense_rows(Ah)
     for k in range(2, TAYLOR_TERMS + 2):
-        product(Ah, power, work)
-        product(Ah, spread, other)
-        for i in range(n):
-            vector[i] = 0.0
-            for j in range(n):
-                power[i, j] = work[i, j] / k
-                spread[i, j] = (other[i, j] + other[j, i]) / k
-                vector[i] += Ah[i, j] * moved[j] / k
-                Phi[i, j] += power[i, j]
-                cov[i, j] += spread[i, j]
-        moved[:] = vector
+        times(Ah, rows, power, work)
+        times(Ah, rows, spread, other)
+        share = 1.0 / k
+        moved = share * np.dot(Ah, moved)
         step += moved
-    for _ in range(doublings):
         for i in range(n):
-            vector[i] = 0.0
             for j in range(n):
-                vector[i] += Phi[i, j] * step[j]
-        step += vector
-        congruence(Phi, cov, work, other)
+                power[i, j] = share * work[i, j]
+                Phi[i, j] += power[i, j]
+                spread[i, j] = share * (other[i, j] + other[j, i])
+                cov[i, j] += spread[i, j]
+    rows = dense_rows(Phi)
+    for _ in range(doublings):
+        step += np.dot(Phi, step)
+        times(Phi, rows, cov, work)
+        np.dot(work, Phi.T, other)
         cov += other
-        product(Phi, Phi, work)
-        Phi[:] = work
+        times(Phi, rows, Phi, work)
+        Phi, work = work, Phi
     return Phi, step, cov
 
 
 @njit(cache=True, error_model='numpy')
-def advance(linear, x, P, noise, dt):
-    """(Phi, x, P) after dt of the state (q, qd, w) with the unknown forces w, or of (q, qd) if x has no w.
+def assemble(linear, x, noise):
+    """(A, f, Q) of the state (q, qd, w) with the unknown forces w, or of (q, qd) if x has no w.
 
     linear: A (2n, 2n), B (2n, n) and rates (2n,) of (q, qd). noise (4, n): densities of white force, of the drift of w
     and of acceleration, and the rate [1/s] at which w is forgotten.
@@ -108,20 +130,83 @@ def advance(linear, x, P, noise, dt):
     A, Q, f = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
     A[: 2 * n, : 2 * n] = A_model
     f[: 2 * n] = rates
-    for i in range(n, 2 * n):
-        for j in range(n, 2 * n):
-            for k in range(n):
-                Q[i, j] += B[i, k] * noise[0, k] * B[j, k]
-        Q[i, i] += noise[2, i - n]
+    Q[n : 2 * n, n : 2 * n] = np.dot(B[n:] * noise[0], B[n:].T)
+    for i in range(n):
+        Q[n + i, n + i] += noise[2, i]
     if size > 2 * n:
         A[: 2 * n, 2 * n :] = B
         for i in range(2 * n, 3 * n):
             A[i, i], f[i] = -noise[3, i - 2 * n], -noise[3, i - 2 * n] * x[i]
             Q[i, i] = noise[1, i - 2 * n]
+    return A, f, Q
+
+
+@njit(cache=True, error_model='numpy')
+def advance(linear, x, P, noise, dt):
+    """(Phi, x, P) after dt; linear and noise as in assemble."""
+    A, f, Q = assemble(linear, x, noise)
     Phi, step, cov = discretise(A, f, Q, dt)
-    moved, work = np.empty((size, size)), np.empty((size, size))
-    congruence(Phi, P, work, moved)
-    return Phi, x + step, moved + cov
+    moved = np.dot(np.dot(Phi, P), Phi.T)
+    for i in range(x.size):
+        for j in range(i + 1):
+            cov[i, j] = cov[j, i] = 0.5 * (cov[i, j] + cov[j, i] + moved[i, j] + moved[j, i])
+    return Phi, x + step, cov
+
+
+@njit(cache=True, error_model='numpy')
+def noise_rate(Phi, push, noise, out):
+    """out (2n,) = diagonal of Phi Q Phi^T of (q, qd); Q of assemble, push (n, n) = the white part's root."""
+    n = push.shape[0]
+    row = np.empty(n)
+    for i in range(2 * n):
+        row[:] = 0.0
+        out[i] = 0.0
+        for k in range(n):
+            out[i] += Phi[i, n + k] ** 2 * noise[2, k]
+            for j in range(n):
+                row[j] += Phi[i, n + k] * push[k, j]
+        for k in range(2 * n, Phi.shape[0]):
+            out[i] += Phi[i, k] ** 2 * noise[1, k - 2 * n]
+        for j in range(n):
+            out[i] += row[j] * row[j]
+
+
+@njit(cache=True, error_model='numpy')
+def glance(linear, x, P, noise, dt):
+    """(x, variances of q and qd) after dt: x as by advance, for half the price.
+
+    What noise adds to a variance is an integral over the times at which the doublings know Phi: 0, h, 2h, 4h ...
+    by trapezoids, which is too much by a tenth of it at most.
+    """
+    A, f, _ = assemble(linear, x, noise)
+    size, n, (h, doublings) = x.size, noise.shape[1], short_step(A, dt)
+    push = linear[1][n:] * np.sqrt(noise[0])
+    Ah, Phi, step = h * A, np.eye(size) + h * A, h * f
+    power, moved, work, rows = Ah.copy(), step.copy(), np.empty((size, size)), dense_rows(Ah)
+    before, now = np.empty(2 * n), np.empty(2 * n)
+    noise_rate(np.eye(size), push, noise, before)
+    for k in range(2, TAYLOR_TERMS + 2):
+        times(Ah, rows, power, work)
+        power, work = work, power
+        power *= 1.0 / k
+        Phi += power
+        moved = np.dot(Ah, moved) / k
+        step += moved
+    rows = dense_rows(Phi)
+    noise_rate(Phi, push, noise, now)
+    added = 0.5 * h * (before + now)
+    for _ in range(doublings):
+        step += np.dot(Phi, step)
+        times(Phi, rows, Phi, work)
+        Phi, work, before, now = work, Phi, now, before
+        noise_rate(Phi, push, noise, now)
+        added += 0.5 * h * (before + now)
+        h *= 2.0
+    spread = np.dot(Phi[: 2 * n], P)
+    for i in range(2 * n):
+        for j in range(size):
+            added[i] += spread[i, j] * Phi[i, j]
+    return x + step, added
 
 
 @njit(cache=True, error_model='numpy')
@@ -146,142 +231,78 @@ def solve_lower(L, b):
     """Overwrite b (n, m) with L^-1 b, of a lower triangle L."""
     for i in range(b.shape[0]):
         for k in range(i):
-            b[i] -= L[i, k] * b[k]
-        b[i] /= L[i, i]
+            for j in range(b.shape[1]):
+                b[i, j] -= L[i, k] * b[k, j]
+        for j in range(b.shape[1]):
+            b[i, j] /= L[i, i]
 
 
 @njit(cache=True, error_model='numpy')
-def correct(x, P, residual, H, variance, misfit):
-    """(x, P, nis, test) after an update in Joseph's form; infinite, and nothing changed, if S is not positive.
+def correct(x, P, residual, H, variance):
+    """(x, P, nis) after an update; infinite, and nothing changed, if S is not positive.
 
-    S = H P H^T + R     K = P H^T S^-1     P = (1 - K H) P (1 - K H)^T + K R K^T     R = diag(variance)
-    nis = r^T S^-1 r; test is the same with R larger by misfit^2: what the model may be off, in units of the noise.
+    S = H P H^T + R = L L^T     W = L^-1 H P     x += W^T L^-1 r     P -= W^T W     R = diag(variance)
+    nis = r^T S^-1 r. P stays symmetric to the last bit.
     """
+    rows, size = H.shape
+    W, S = np.empty((rows, size)), np.empty((rows, rows))
+    product(H, P, W)
+    product(H, np.ascontiguousarray(W.T), S)
+    for i in range(rows):
+        S[i, i] += variance[i]
+    if not factorise(S):
+        return x, P, math.inf
+    whitened = residual.copy().reshape(rows, 1)
+    solve_lower(S, W)
+    solve_lower(S, whitened)
+    x_after, P_after = x.copy(), P.copy()
+    for k in range(rows):
+        x_after += whitened[k, 0] * W[k]
+        for i in range(size):
+            for j in range(size):
+                P_after[i, j] -= W[k, i] * W[k, j]
+    return x_after, P_after, np.sum(whitened * whitened)
+
+
+@njit(cache=True, error_model='numpy')
+def surprise(P, residual, H, R, misfit):
+    """r^T (H P H^T + (1 + misfit^2) R)^-1 r: what the model may be off more than R says, in units of it."""
     rows, size = H.shape
     HP, S = np.empty((rows, size)), np.empty((rows, rows))
     product(H, P, HP)
     product(H, np.ascontiguousarray(HP.T), S)
-    wider = S.copy()
-    for i in range(rows):
-        S[i, i] += variance[i]
-        wider[i, i] += (1.0 + misfit * misfit) * variance[i]
-    if not (factorise(S) and factorise(wider)):
-        return x, P, math.inf, math.inf
-    gain, whitened, tested = HP.copy(), residual.copy().reshape(rows, 1), residual.copy().reshape(rows, 1)
-    solve_lower(S, gain)
+    S += (1.0 + misfit * misfit) * R
+    if not factorise(S):
+        return math.inf
+    whitened = residual.copy().reshape(rows, 1)
     solve_lower(S, whitened)
-    solve_lower(wider, tested)
-    x_after = x.copy()
-    for i in range(rows):
-        x_after += whitened[i, 0] * gain[i]
-    for i in range(rows - 1, -1, -1):
-        for k in range(i + 1, rows):
-            gain[i] -= S[k, i] * gain[k]
-        gain[i] /= S[i, i]
-    K = np.ascontiguousarray(gain.T)
-    keep, work, P_after = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
-    product(K, -H, keep)
-    for i in range(size):
-        keep[i, i] += 1.0
-    congruence(keep, P, work, P_after)
-    for i in range(rows):
-        gain[i] *= variance[i]
-    product(K, gain, work)
-    return x_after, P_after + work, np.sum(whitened * whitened), np.sum(tested * tested)
+    return np.sum(whitened * whitened)
 
 
 @njit(cache=True, error_model='numpy')
-def correct_all(x, P, innovation, H, variance, rule):
+def correct_all(x, P, update, check, rule):
     """(x, P, nis, count) after the updates of the first `count` sensors, one after the other, all linearised at x.
 
-    rule: rows of each sensor, the limit of its test, the misfit in it, coordinates, and how far these may move from x.
-    The first sensor beyond these limits is not let in and ends it; nis holds its value last.
+    update: innovation, H and variance of all sensors; check: the innovation, H and R (k, rows, rows) that a sensor is
+    judged by. rule: limit of the surprise, misfit in it, coordinates, and how far these may move from x. The first
+    sensor beyond these limits is not let in and ends it; nis holds its value last.
     """
-    rows, gate, misfit, n, reach = int(rule[0]), rule[1], rule[2], int(rule[3]), rule[4]
-    nis = np.empty(len(variance) // rows)
-    start, residual = x, np.empty(rows)
+    gate, misfit, n, reach = rule[0], rule[1], int(rule[2]), rule[3]
+    innovation, H, variance = update
+    innovation_c, H_c, R_c = check
+    rows = R_c.shape[1]
+    nis, start = np.empty(len(R_c)), x
     for k in range(len(nis)):
-        first = k * rows
-        H_k = H[first : first + rows]
-        for i in range(rows):
-            residual[i] = innovation[first + i]
-            for j in range(len(x)):
-                residual[i] -= H_k[i, j] * (x[j] - start[j])
-        x_after, P_after, nis[k], test = correct(x, P, residual, H_k, variance[first : first + rows], misfit)
-        if not (test <= gate and np.abs(x_after[:n] - start[:n]).max() < reach):
+        part = slice(k * rows, (k + 1) * rows)
+        moved = x - start
+        judged = innovation_c[part] - np.dot(H_c[part], moved)
+        residual = innovation[part] - np.dot(H[part], moved)
+        x_after, P_after, nis[k] = correct(x, P, residual, H[part], variance[part])
+        is_right = surprise(P, judged, H_c[part], R_c[k], misfit) <= gate
+        if not (is_right and np.abs(x_after[:n] - start[:n]).max() < reach):
             return x, P, nis[: k + 1], k
         x, P = x_after, P_after
     return x, P, nis, len(nis)
-
-
-@njit(cache=True, error_model='numpy')
-def rotation_vector(R, out):
-    """out = log R, of length 0 to pi [rad]; by the longest row of the quaternion's products, good at every angle."""
-    x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
-    w = 1.0 + R[0, 0] + R[1, 1] + R[2, 2]
-    if w < 1.0:  # more than 120 degrees
-        k = 0
-        for j in range(1, 3):
-            if R[j, j] > R[k, k]:
-                k = j
-        sign = 1.0 if (x, y, z)[k] >= 0.0 else -1.0
-        w = abs((x, y, z)[k])
-        a, b, c = (R[k, 0] + R[0, k]), (R[k, 1] + R[1, k]), (R[k, 2] + R[2, k])
-        own = 1.0 + 2.0 * R[k, k] - R[0, 0] - R[1, 1] - R[2, 2]
-        x, y, z = (own if k == 0 else a), (own if k == 1 else b), (own if k == 2 else c)
-        x, y, z = sign * x, sign * y, sign * z
-    sine = math.sqrt(x * x + y * y + z * z)
-    scale = 2.0 * math.atan2(sine, w) / sine if sine > 0.0 else 2.0 / w
-    out[0], out[1], out[2] = scale * x, scale * y, scale * z
-
-
-@njit(cache=True, error_model='numpy')
-def hung_on(X_P, X_ref, X_meas, out):
-    """out = X_P X_ref^-1 X_meas: a measured pose, as it is if the measured reference is where the model has it."""
-    for a in range(3):
-        out[a, 3] = X_P[a, 3]
-        for b in range(3):
-            turn = X_P[a, 0] * X_ref[b, 0] + X_P[a, 1] * X_ref[b, 1] + X_P[a, 2] * X_ref[b, 2]
-            out[a, 3] += turn * (X_meas[b, 3] - X_ref[b, 3])
-            for c in range(3):
-                out[a, c] = (0.0 if b == 0 else out[a, c]) + turn * X_meas[b, c]
-
-
-@njit(cache=True, error_model='numpy')
-def pose_innovations(X_M, J_tip, measured, arms, frames, size):
-    """Innovation (6k,) and H (6k, size) of k tracked frames from all frames X_M and the tip's Jacobian.
-
-    Innovation (log R_meas R^T, p_meas - p) of the sensor's place, `arms` away from the frame's origin, in M's axes, the
-    measured pose hung on the frame it refers to. frames (k, 4): index of the frame, and how many coordinates lie before
-    it; the same of the frame it refers to, or -1 and 0. Coordinates between the two turn and move the frame as they
-    do the tip; no other does.
-    """
-    X_meas, X_ref = measured
-    tip, R, Z, back = X_M.shape[0] - 1, np.empty((3, 3)), np.empty((3, 4)), np.empty(3)
-    innovation, H = np.empty(6 * len(frames)), np.zeros((6 * len(frames), size))
-    for s in range(len(frames)):
-        frame, columns, reference, first_column = frames[s]
-        X, first = X_M[frame], 6 * s
-        if reference >= 0:
-            hung_on(X_M[reference], X_ref[s], X_meas[s], Z)
-        else:
-            Z[:] = X_meas[s, :3]
-        for a in range(3):
-            for b in range(3):
-                R[a, b] = Z[a, 0] * X[b, 0] + Z[a, 1] * X[b, 1] + Z[a, 2] * X[b, 2]
-        rotation_vector(R, innovation[first : first + 3])
-        for a in range(3):  # back: from the tip to the sensor's place
-            arm = X[a, 0] * arms[s, 0] + X[a, 1] * arms[s, 1] + X[a, 2] * arms[s, 2]
-            arm_meas = Z[a, 0] * arms[s, 0] + Z[a, 1] * arms[s, 1] + Z[a, 2] * arms[s, 2]
-            innovation[first + 3 + a] = Z[a, 3] + arm_meas - X[a, 3] - arm
-            back[a] = X[a, 3] + arm - X_M[tip, a, 3]
-        for j in range(first_column, columns):
-            w0, w1, w2 = J_tip[0, j], J_tip[1, j], J_tip[2, j]
-            H[first, j], H[first + 1, j], H[first + 2, j] = w0, w1, w2
-            H[first + 3, j] = J_tip[3, j] + w1 * back[2] - w2 * back[1]
-            H[first + 4, j] = J_tip[4, j] + w2 * back[0] - w0 * back[2]
-            H[first + 5, j] = J_tip[5, j] + w0 * back[1] - w1 * back[0]
-    return innovation, H
 
 
 @njit(cache=True, error_model='numpy')

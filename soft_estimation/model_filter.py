@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,48 +15,18 @@ from scipy.stats import chi2
 from soft_dynamics.arguments import Array, as_array
 from soft_dynamics.description import Arc, Link, Universal
 from soft_dynamics.errors import SoftRobotError
-from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot
 
 from .configuration import Tracking
-from .kernels import correct, correct_all
-from .process import Belief, Process, ProcessNoise
+from .filter_config import FilterConfig as FilterConfig
+from .innovations import REFUSED, Innovations, Verdict
+from .kernels import correct, correct_all, surprise
+from .process import Belief, Process
 from .relocation import Relocation
 from .sensing import Measurement, Mounting, PoseSet
 
-ITERATIONS, SMALL_STEP = (
-    6,
-    0.05,
-)  # [-], [rad or m] a correction beyond it is linearised again where it leads to
-
-
-@dataclass(frozen=True)
-class FilterConfig:
-    """Noise of the sensors and how the filter treats doubtful samples."""
-
-    process: ProcessNoise = ProcessNoise()
-    pose_rotation_noise: float = quantity(5e-3, unit='rad', doc='of a tracked body')
-    pose_position_noise: float = quantity(2e-3, unit='m', doc='of a tracked body')
-    shape_noise: float = quantity(2e-3, unit='m', doc='of each point of a fiber')
-    shape_rotation_noise: float = quantity(0.015, unit='rad', doc='of its direction at the end of a segment')
-    shape_places: int = quantity(12, doc='points of a fiber that enter')
-    torque_noise: float = quantity(0.3, unit='N m', doc='of the base force/torque sensor')
-    force_noise: float = quantity(1.0, unit='N', doc='of the base force/torque sensor')
-    gate_probability: float = quantity(0.9999, doc='with which a right sample passes the gate')
-    misfit: float = quantity(
-        3.0, doc='by which the model may miss a sample in the gate, in units of the noise'
-    )
-    history: float = quantity(0.25, unit='s', doc='samples may come this late')
-    recovery_time: float = quantity(0.1, unit='s', doc='of refusals only, after which the state is lost')
-    start_spread: float = quantity(1.0, unit='rad or m', doc='of the coordinates at the start')
-    start_rate_spread: float = quantity(5.0, unit='rad/s or m/s', doc='of the rates at the start')
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name != 'process' and not value > 0.0:
-                raise ValueError(f'{name} must be > 0, got {value}')
-        if not self.gate_probability < 1.0:
-            raise ValueError(f'gate_probability must be < 1, got {self.gate_probability}')
+ITERATIONS = 6
+SMALL_STEP = 0.05  # [rad or m] a correction beyond it is linearised again where it leads to
 
 
 class Estimate(NamedTuple):
@@ -69,47 +40,21 @@ class Estimate(NamedTuple):
     force: Array
 
 
-class Verdict(NamedTuple):
-    """Of a sample: whether it was let in, its normalised innovation squared, and how many numbers it has."""
-
-    accepted: bool
-    nis: float
-    dof: int
-
-
-@dataclass
-class Innovations:
-    """Statistics of one sensor: the mean of nis/dof is near 1 if model and noise are right."""
-
-    accepted: int = 0
-    rejected: int = 0
-    nis: float = 0.0  # sum over accepted samples of the normalised innovation squared
-    dof: int = 0
-
-    def count(self, verdict: Verdict) -> None:
-        self.accepted, self.rejected = (
-            self.accepted + verdict.accepted,
-            self.rejected + (not verdict.accepted),
-        )
-        if verdict.accepted:
-            self.nis, self.dof = self.nis + verdict.nis, self.dof + verdict.dof
-
-    @property
-    def consistency(self) -> float:
-        return self.nis / self.dof if self.dof else math.nan
-
-
-@dataclass(order=True)
+@dataclass(slots=True)
 class _Entry:
     """A thing that happened at time t, and the belief and the pressures after it."""
 
     t: float
-    measurement: Any = field(compare=False, default=None)  # a Measurement, pressures, or nothing
-    belief: Any = field(compare=False, default=None)
-    pressure: Any = field(compare=False, default=None)
-    refused_since: dict[str, float] = field(compare=False, default_factory=dict)  # by sensor
-    accepted_at: float = field(compare=False, default=-math.inf)  # the last sample of any sensor
-    begins_anew: bool = field(compare=False, default=False)
+    measurement: Any = None  # a Measurement, pressures, or nothing
+    belief: Any = None
+    pressure: Any = None
+    refused_since: dict[str, float] = field(default_factory=dict)  # by sensor
+    accepted_at: float = -math.inf  # the last sample of any sensor
+    begins_anew: bool = False
+    is_counted: bool = False
+
+
+_time = operator.attrgetter('t')
 
 
 class ModelFilter:
@@ -122,16 +67,16 @@ class ModelFilter:
     def __init__(self, robot: Robot, config: FilterConfig | None = None) -> None:
         self.config = config or FilterConfig()
         self.process = Process(robot, self.config.process)
-        self.innovations: dict[str, Innovations] = {}
-        self.too_late = self.resets = 0
-        tracking = Tracking(robot)
-        self._mounting = Mounting(tracking)
+        self.too_late = self._resets = 0
+        self._innovations: dict[str, Innovations] = {}
+        tracking, noise = Tracking(robot), self.config.pose_noise
+        self._mounting = Mounting(tracking, noise)
         spreads = self.config.start_spread, self.config.start_rate_spread
-        self._pose_noise = self.config.pose_rotation_noise, self.config.pose_position_noise
-        self._relocation = Relocation(self.process, tracking, spreads, self._pose_noise)
+        self._relocation = Relocation(self.process, tracking, spreads, noise.of_kind)
         self._is_smooth = all(isinstance(s, Arc | Universal | Link) for s in robot.description.segments)
         self._gates: dict[int, float] = {}
         self._log: list[_Entry] = []
+        self._done = 0  # entries of the log whose belief is up to date
 
     # ---- what comes in -----------------------------------------------------------------------------------------------
 
@@ -142,14 +87,13 @@ class ModelFilter:
     def feed_poses(self, t: float, X_WS: Mapping[str, Any]) -> None:
         """Poses of several tracked bodies at one time: one by one they would cost more."""
         if X_WS:
-            self.feed(self._mounting.poses(t, X_WS, self._pose_noise))
+            self.feed(self._mounting.poses(t, X_WS))
 
     def feed_shape(self, t: float, sensor: str, s: Any, points_S: Any) -> None:
         """Points of a fiber at arc lengths s, in the frame of the sensor."""
         config = self.config
         if self._is_smooth:
-            noise = config.shape_rotation_noise, config.shape_noise
-            self.feed(self._mounting.shape_poses(t, sensor, s, points_S, noise))
+            self.feed(self._mounting.shape_poses(t, sensor, s, points_S))
         else:
             self.feed(self._mounting.shape(t, sensor, s, points_S, config.shape_noise, config.shape_places))
 
@@ -178,25 +122,39 @@ class ModelFilter:
     @property
     def located(self) -> bool:
         """Whether a sample has been let in: before, the state is a guess."""
-        return bool(self._log) and self._log[-1].accepted_at > -math.inf
+        if self._log and self._log[self._done - 1].accepted_at == -math.inf:
+            self._catch_up()
+        return bool(self._log) and self._log[self._done - 1].accepted_at > -math.inf
+
+    @property
+    def innovations(self) -> dict[str, Innovations]:
+        """By sensor."""
+        self._catch_up()
+        return self._innovations
+
+    @property
+    def resets(self) -> int:
+        """How often the state was lost and begun anew."""
+        self._catch_up()
+        return self._resets
 
     def estimate(self, t: float) -> Estimate:
         """The state at time t [s], not before the last sample. Raises ValueError before the first sample."""
         if not self._log:
             raise ValueError('estimate: nothing was fed yet')
-        last = self._log[-1]
-        if t > last.t + self.process.noise.step:  # kept, or a long silence is computed again and again
+        if t > self._log[-1].t + self.process.noise.step:  # kept, or it is computed again and again
             self._insert(_Entry(t))
-            last = self._log[-1]
-        belief = last.belief if t <= last.t else self.process.predict(last.belief, t, last.pressure)
-        n, x = self.process.n, belief.x
+        self._catch_up()
+        last, n = self._log[-1], self.process.n
+        t = max(t, last.t)
+        x, variance = self.process.glance(last.belief, t, last.pressure)
         qdd = self.process.acceleration(x, last.pressure)
-        variance = np.diagonal(belief.P)[: 2 * n].copy()
-        force = x[2 * n :] if self.process.size > 2 * n else np.zeros(n)
-        return Estimate(belief.t, x[:n].copy(), x[n : 2 * n].copy(), qdd, variance, force.copy())
+        force = x[2 * n :].copy() if self.process.size > 2 * n else np.zeros(n)
+        return Estimate(t, x[:n].copy(), x[n : 2 * n].copy(), qdd, variance.copy(), force)
 
     def belief(self) -> Belief:
         """Mean and covariance after the last sample."""
+        self._catch_up()
         return self._log[-1].belief
 
     def smoothed(self) -> list[Belief]:
@@ -205,6 +163,7 @@ class ModelFilter:
         RTS smoother: x_k += C (x_next - x_predicted),  C = P_k Phi^T P_predicted^-1. A state that was lost
         and found again tells nothing about the time before.
         """
+        self._catch_up()
         later = self._log[-1]
         beliefs: list[Belief] = [later.belief]
         for entry in reversed(self._log[:-1]):
@@ -236,21 +195,33 @@ class ModelFilter:
             start = self._relocation.from_rest(entry.t)
             pressure = np.zeros(len(self.process.robot.chamber_names))
             self._log.append(_Entry(entry.t, belief=start, pressure=pressure))
+            self._done = 1
         if entry.t < self._log[0].t:
             self.too_late += 1
             return
-        at = bisect.bisect_right(self._log, entry)
-        again = [later for later in self._log[at:] if later.measurement is not None]
-        self._log[at:] = []
-        for item in [entry, *again]:
-            self._apply(item, first=item is entry)
-            self._log.append(item)
-        oldest = bisect.bisect_left(self._log, self._log[-1].t - self.config.history, key=lambda e: e.t)
-        del self._log[: max(0, oldest - 1)]
+        at = bisect.bisect_right(self._log, entry.t, key=_time)
+        self._log[at:] = [entry, *(later for later in self._log[at:] if later.measurement is not None)]
+        self._done = min(self._done, at)
+        oldest = bisect.bisect_left(self._log, self._log[-1].t - self.config.history, key=_time) - 1
+        if oldest > 0:
+            if oldest >= self._done:
+                self._catch_up()
+            del self._log[:oldest]
+            self._done -= oldest
 
-    def _apply(self, item: _Entry, first: bool) -> None:
+    def _catch_up(self) -> None:
+        """Bring the beliefs up to date, in the order of time: samples that came together are done together."""
+        while self._done < len(self._log):
+            item = self._log[self._done]
+            self._apply(self._log[self._done - 1], item)
+            self._done += 1
+            if item.begins_anew:  # the base may have been found elsewhere
+                for later in self._log[self._done :]:
+                    if isinstance(later.measurement, PoseSet):
+                        later.measurement = self._measured_again(later.measurement, later.measurement.sensors)
+
+    def _apply(self, last: _Entry, item: _Entry) -> None:
         """Fill in the belief after an entry from the one before it."""
-        last = self._log[-1]
         item.pressure, item.belief, item.begins_anew = last.pressure, last.belief, False
         item.refused_since, item.accepted_at = last.refused_since, last.accepted_at
         if item.t > last.t:
@@ -261,49 +232,89 @@ class ModelFilter:
         if isinstance(item.measurement, np.ndarray):
             item.pressure = item.measurement
         elif item.measurement is not None:
-            self._correct(item, item.measurement, first)
+            self._correct(item, item.measurement)
 
-    def _correct(self, item: _Entry, measurement: Measurement, first: bool) -> None:
-        belief, verdicts = self._updated(item.belief, measurement, item.pressure)
+    def _correct(self, item: _Entry, measurement: Measurement) -> None:
+        if item.accepted_at == -math.inf and isinstance(measurement, PoseSet):
+            item.measurement = measurement = self._begin_with(item, measurement)
+        belief, verdicts = self._updated(item.belief, self._trusted(item, measurement), item.pressure)
         found = self._relocated(item, measurement, verdicts)
         if found is not None:
             self._begin_anew(item, found)
             if isinstance(measurement, PoseSet):  # the base may have been found elsewhere
-                X_WS = dict(zip(measurement.sensors, measurement.X_WS, strict=True))
-                item.measurement = measurement = self._mounting.poses(item.t, X_WS, self._pose_noise)
+                item.measurement = measurement = self._measured_again(measurement, measurement.sensors)
             belief, verdicts = self._updated(item.belief, measurement, item.pressure)
         item.belief, refused = belief, dict(item.refused_since)
-        for sensor, verdict in zip(measurement.sensors, verdicts, strict=True):
+        for sensor in measurement.sensors:
+            verdict = verdicts.get(sensor, REFUSED)
             if verdict.accepted:
                 refused.pop(sensor, None)
                 item.accepted_at = item.t
             else:
                 refused.setdefault(sensor, item.t)
-            if first:  # what is done again is counted once
-                self.innovations.setdefault(sensor, Innovations()).count(verdict)
-        item.refused_since = refused
+            if not item.is_counted:  # what is done again is counted once
+                self._innovations.setdefault(sensor, Innovations()).count(verdict)
+        item.refused_since, item.is_counted = refused, True
+
+    def _begin_with(self, item: _Entry, measurement: PoseSet) -> PoseSet:
+        """Begin where the first poses say; they may also say where the base is."""
+        sets = self._pose_sets(measurement)
+        found = self._relocation.from_poses(sets, item.belief.x, item.pressure, is_known=False)
+        if found is None:
+            return measurement
+        item.belief, item.begins_anew = found._replace(t=item.t), True
+        return self._measured_again(measurement, measurement.sensors)
+
+    def _trusted(self, item: _Entry, measurement: Measurement) -> Measurement:
+        """Without bodies that have been refused, for long or most of them, and have not moved like bodies since.
+
+        The longer nothing is let in, the wider is the gate, and of many poses at random one passes it in the end.
+        """
+        if not isinstance(measurement, PoseSet) or item.accepted_at == -math.inf:
+            return measurement
+        lost = [sensor for sensor in measurement.sensors if sensor in item.refused_since]
+        if not 2 * len(lost) > max(len(measurement.sensors), 2):
+            long_ago = item.t - self.config.recovery_time
+            lost = [sensor for sensor in lost if item.refused_since[sensor] < long_ago]
+        strays = self._relocation.strays(self._pose_sets(measurement), lost) if lost else ()
+        if len(strays) == len(measurement.sensors):
+            return measurement.behind(len(strays), refused=())
+        rest = [s for s in measurement.sensors if s not in strays]
+        return self._measured_again(measurement, rest) if strays else measurement
+
+    def _measured_again(self, measurement: PoseSet, sensors: Sequence[str]) -> PoseSet:
+        """The poses of some of the sensors, base to tip, as they refer to each other and to the base now."""
+        rows = [measurement.sensors.index(sensor) for sensor in sensors]
+        X_WS = dict(zip(sensors, measurement.X_WS[rows], strict=True))
+        poses = self._mounting.poses(measurement.t, X_WS, measurement.variance[rows, :2])
+        return poses._replace(misfit=measurement.misfit)
+
+    def _pose_sets(self, measurement: PoseSet) -> list[PoseSet]:
+        """Those that are kept, and one more."""
+        before = (entry.measurement for entry in self._log[: self._done])
+        return [*(m for m in before if isinstance(m, PoseSet)), measurement]
 
     def _updated(
         self, belief: Belief, measurement: Measurement, pressure: Array
-    ) -> tuple[Belief, list[Verdict]]:
+    ) -> tuple[Belief, dict[str, Verdict]]:
         """The belief after all sensors of a measurement, one after the other, each past its gate.
 
         One linearisation serves them all, as long as none of them is refused by it or moves the state away from it.
         """
         verdicts: list[Verdict] = []
         while len(verdicts) < len(measurement.sensors):
-            is_refused = bool(verdicts) and not verdicts[-1].accepted
-            rest = measurement.behind(len(verdicts), is_refused)
-            innovation, H, variance = rest.read(self.process, belief.x, pressure)
-            dof = len(variance) // len(rest.sensors)
-            rule = np.array([dof, self._gate(dof), self.config.misfit, self.process.n, SMALL_STEP])
-            x, P, nis, count = correct_all(belief.x, belief.P, innovation, H, variance, rule)
+            refused = [k for k, verdict in enumerate(verdicts) if not verdict.accepted]
+            rest = measurement.behind(len(verdicts), refused)
+            *update, check = rest.read(self.process, belief.x, pressure)
+            dof = check[2].shape[1]
+            rule = np.array([self._gate(dof), self.config.misfit, self.process.n, SMALL_STEP])
+            x, P, nis, count = correct_all(belief.x, belief.P, tuple(update), check, rule)
             belief = Belief(belief.t, x, P)
             verdicts += [Verdict(True, value, dof) for value in nis[:count].tolist()]
             if count < len(rest.sensors):
                 belief, verdict = self._doubtful(belief, rest.only(count), pressure, float(nis[count]))
                 verdicts.append(verdict)
-        return belief, verdicts
+        return belief, dict(zip(measurement.sensors, verdicts, strict=True))
 
     def _doubtful(
         self, belief: Belief, measurement: Measurement, pressure: Array, nis: float
@@ -317,9 +328,10 @@ class ModelFilter:
         if np.diagonal(belief.P)[:n].max() < (SMALL_STEP / 5.0) ** 2:
             return belief, Verdict(False, nis, dof)
         for _ in range(ITERATIONS):
-            innovation, H, variance = measurement.read(self.process, x_linear, pressure)
-            residual = innovation + H @ (x_linear - belief.x)
-            x, P, nis, test = correct(belief.x, belief.P, residual, H, variance, self.config.misfit)
+            innovation, H, variance, (judged, H_c, R) = measurement.read(self.process, x_linear, pressure)
+            back = x_linear - belief.x
+            x, P, nis = correct(belief.x, belief.P, innovation + H @ back, H, variance)
+            test = surprise(belief.P, judged + H_c @ back, H_c, R[0], self.config.misfit)
             moved, x_linear, dof = float(np.abs((x - x_linear)[:n]).max()), x, len(variance)
             if moved < SMALL_STEP:
                 break
@@ -331,25 +343,26 @@ class ModelFilter:
             self._gates[dof] = float(chi2.ppf(self.config.gate_probability, dof))
         return self._gates[dof]
 
-    def _relocated(self, item: _Entry, measurement: Measurement, verdicts: list[Verdict]) -> Belief | None:
+    def _relocated(
+        self, item: _Entry, measurement: Measurement, verdicts: Mapping[str, Verdict]
+    ) -> Belief | None:
         """Where to begin anew, if samples have been refused for long enough and tell where."""
-        known, patience = item.accepted_at > -math.inf, self.config.recovery_time
+        patience = self.config.recovery_time
         since = [
             item.refused_since.get(sensor, item.t)
-            for sensor, verdict in zip(measurement.sensors, verdicts, strict=True)
-            if not verdict.accepted
+            for sensor in measurement.sensors
+            if not verdicts.get(sensor, REFUSED).accepted
         ]
-        if not since or (known and not item.t - min(since) > patience):
+        if not since or not item.t - min(since) > patience or item.accepted_at == -math.inf:
             return None
         if isinstance(measurement, PoseSet):
-            before = (entry.measurement for entry in self._log)
-            sets = [*(m for m in before if isinstance(m, PoseSet)), measurement]
-            return self._relocation.from_poses(sets, item.belief.x, item.pressure, known)
+            sets = self._pose_sets(measurement)
+            return self._relocation.from_poses(sets, item.belief.x, item.pressure, is_known=True)
         silent = item.t - item.accepted_at > patience
         return self._relocation.from_rest(item.t, item.belief.x) if silent else None
 
     def _begin_anew(self, item: _Entry, belief: Belief) -> None:
-        self.resets += 1
+        self._resets += 1
         item.belief, item.begins_anew = belief._replace(t=item.t), True
         item.refused_since, item.accepted_at = {}, -math.inf
 

@@ -15,7 +15,7 @@ from soft_dynamics.description import Disc
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot
 
-from .kernels import advance
+from .kernels import advance, glance
 
 WRENCH = [3, 4, 5, 0, 1, 2]  # torque and force among the forces of a base, whose positions come first
 CONSTANT_WORK = ('gain', 'volume')  # chambers whose generalised force does not depend on the pose
@@ -41,8 +41,8 @@ class Linearisation(NamedTuple):
 class ProcessNoise:
     """How far the model is trusted, as parts of the largest force the chambers can exert on each coordinate."""
 
-    force: float = quantity(0.002, unit='1/sqrt(Hz)', doc='white disturbance')
-    drift: float = quantity(0.1, unit='1/sqrt(s)', doc='random walk of the unknown force; 0: there is none')
+    force: float = quantity(0.001, unit='1/sqrt(Hz)', doc='white disturbance')
+    drift: float = quantity(0.05, unit='1/sqrt(s)', doc='random walk of the unknown force; 0: there is none')
     memory: float = quantity(2.0, unit='s', doc='after which the unknown force is forgotten, unless seen')
     base_acceleration: float = quantity(
         0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white, of a base that somebody moves'
@@ -147,6 +147,12 @@ class Process:
         for end in self._ends(belief.t, t):
             belief = self._step(belief, end, pressure)[0]
         return belief
+
+    def glance(self, belief: Belief, t: float, pressure: Array) -> tuple[Array, Array]:
+        """(x, variances of q and qd) at a later time, at most one step away; of the covariance nothing more."""
+        if not t > belief.t:
+            return belief.x, np.diagonal(belief.P)[: 2 * self.n]
+        return glance(self.linearise(belief.x, pressure), belief.x, belief.P, self._noise, t - belief.t)
 
     def transition(self, belief: Belief, t: float, pressure: Array) -> tuple[Belief, Array]:
         """The belief at a later time, and the derivative of its mean with respect to the mean now."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,10 @@ from .sensing import PoseSet
 
 RUN, ENOUGH = 5, 3  # sets of poses that are looked at, and that are needed to leave a state that was known
 TOLERANCE = 0.05  # [rad or m] beyond it poses do not belong to the robot, or not to one motion
+SIGMAS = (
+    3.0,
+    5.0,
+)  # of the rates at the start and of the noise, beyond which nothing moves and nothing is measured
 
 
 class Snapshot(NamedTuple):
@@ -30,11 +35,16 @@ class Relocation:
     """Finds coordinates and rates from poses alone, by the inverses of the models."""
 
     def __init__(
-        self, process: Process, tracking: Tracking, spreads: tuple[float, float], noise: tuple[float, float]
+        self,
+        process: Process,
+        tracking: Tracking,
+        spreads: tuple[float, float],
+        noise: Mapping[str, tuple[float, float]],
     ) -> None:
-        """spreads: of coordinates and rates at the start; noise [rad], [m]: of a pose."""
+        """spreads: of coordinates and rates at the start; noise [rad], [m]: of a pose, by kind of sensor."""
         self._process, self._tracking, self._spreads = process, tracking, spreads
-        self._base_limits = 5.0 * noise[0], 5.0 * noise[1]
+        self._fastest = SIGMAS[0] * spreads[1]
+        self._noise = noise
         bases = [s.name for s in tracking.sensors.values() if s.frame == 'base']
         self._base = bases[0] if bases and process.robot.description.base.type == 'fixed' else None
 
@@ -51,22 +61,43 @@ class Relocation:
         The unknown force is the one that would hold the robot there, give or take as much: the model need not explain
         why the robot is where it is. is_known: there is a state to leave, which takes more than one set.
         """
-        run = snapshots(sets)[-RUN:]
+        run = snapshots(sets)[-RUN if is_known else -1 :]
         if len(run) < (ENOUGH if is_known else 1):
             return None
         q, found = x[: self._process.n], []
-        for snapshot in run if is_known else run[-1:]:
+        for snapshot in run:
             found.append(self._tracking.configuration(snapshot.X_WS, near=q))
             q = found[-1].q
         residuals = (item for c in found for item in c.residuals.items())
         if any(residual.position > TOLERANCE for name, residual in residuals if name != self._base):
             return None
-        times = np.array([snapshot.t for snapshot in run])[-len(found) :]
+        times = np.array([snapshot.t for snapshot in run])
         line = _line(times - times[-1], np.array([c.q for c in found]))
-        if line is None:
+        if line is None or np.abs(line[1]).max() > self._fastest:
             return None
         self._find_base(run)
         return self._belief(float(times[-1]), *line, found[-1], pressure)
+
+    def strays(self, sets: Sequence[PoseSet], bodies: Iterable[str]) -> set[str]:
+        """Those of the bodies whose last ENOUGH poses are not one motion: nothing on the robot is that fast."""
+        return {body for body in bodies if not self._moves(_poses_of(sets, body), self._limits(body))}
+
+    def _limits(self, body: str) -> tuple[float, float]:
+        """How far [rad], [m] the noise of a body's pose goes."""
+        turn, place = self._noise[self._tracking.sensors[body].kind]
+        return SIGMAS[1] * turn, SIGMAS[1] * place
+
+    def _moves(self, seen: list[tuple[float, Array]], limits: tuple[float, float]) -> bool:
+        if len(seen) < ENOUGH:
+            return False
+        reach = self._process.robot.length
+        for (t_before, X_before), (t, X) in itertools.pairwise(seen):
+            turned = np.linalg.norm(rotation_vector(X[:3, :3] @ X_before[:3, :3].T))
+            far = np.linalg.norm((X - X_before)[:3, 3])
+            arc = self._fastest * (t - t_before)
+            if turned > arc + 2.0 * limits[0] or far > reach * arc + 2.0 * limits[1]:
+                return False
+        return True
 
     def _find_base(self, run: list[Snapshot]) -> None:
         """Take the place of a fixed base from its sensor, if that says it is not where it was."""
@@ -77,7 +108,8 @@ class Relocation:
         X_MB[:3, :3] = Rotation.from_matrix(seen[:, :3, :3]).mean().as_matrix()
         X_MB[:3, 3] = seen[:, :3, 3].mean(0)
         turned = np.linalg.norm(rotation_vector(X_MB[:3, :3] @ before[:3, :3].T))
-        if turned > self._base_limits[0] or np.linalg.norm((X_MB - before)[:3, 3]) > self._base_limits[1]:
+        turn_limit, place_limit = self._limits(self._base)
+        if turned > turn_limit or np.linalg.norm((X_MB - before)[:3, 3]) > place_limit:
             self._tracking.move_base(X_MB)
 
     def _belief(self, t: float, q: Array, qd: Array, found: Configuration, pressure: Array) -> Belief:
@@ -91,6 +123,12 @@ class Relocation:
             places = np.arange(2 * n, 3 * n)
             start.P[places, places] += held**2
         return start
+
+
+def _poses_of(sets: Sequence[PoseSet], body: str) -> list[tuple[float, Array]]:
+    """The last ENOUGH poses of a body, with their times."""
+    seen = ((s.t, s.X_WS[s.sensors.index(body)]) for s in reversed(sets) if body in s.sensors)
+    return list(itertools.islice(seen, ENOUGH))[::-1]
 
 
 def snapshots(sets: Iterable[PoseSet]) -> list[Snapshot]:

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from soft_dynamics.arguments import Array, as_array
-from soft_dynamics.description import Disc, Link, Sensor
+from soft_dynamics.description import Disc, Sensor
 
 from .configuration import Tracking, frame_index
 from .fiber import frames_along
-from .kernels import pose_innovations
+from .pose_kernels import pose_reading
 from .poses import pose_from_rpy
 from .process import Process
 from .process import slopes as slopes  # also for those who have no process
 
+FIBER_TWIST = 1.0  # [1/rad] of its squared bend: a fiber says nothing about the twist of the body around it
+
 
 class Reading(NamedTuple):
-    """z - h(x), dh/dx (m, size) and the variance (m,) of the noise."""
+    """z - h(x), dh/dx (m, size) and the variance (m,) of the noise; and what each of the k sensors is judged by."""
 
     innovation: Array
     H: Array
     variance: Array
+    check: tuple[Array, Array, Array]  # innovation, H and covariance (k, m/k, m/k), of each sensor by itself
+
+    @classmethod
+    def plain(cls, innovation: Array, H: Array, variance: Array) -> Reading:
+        """Of one sensor whose numbers have nothing to do with each other."""
+        return cls(innovation, H, variance, (innovation, H, np.diag(variance)[None]))
 
 
 class Measurement(Protocol):
@@ -42,21 +50,22 @@ class Measurement(Protocol):
     def only(self, k: int) -> Measurement:
         """What sensor k measured."""
 
-    def behind(self, k: int, is_refused: bool) -> Measurement:
-        """What the sensors from k on measured; is_refused: the one before them was wrong."""
+    def behind(self, k: int, refused: Collection[int]) -> Measurement:
+        """What the sensors from k on measured; refused: those before them that were wrong."""
 
 
 class Places(NamedTuple):
     """Of k tracked frames, base to tip.
 
     frames (k, 4): index of the frame and how many coordinates lie before it, then the same of the frame it refers to
-    (-1, 0: the world). parent (k,): which of the k that is, -1 if none.
+    (-1, 0: the world). parent (k,): which of the k that is, negative if none.
     """
 
     frames: npt.NDArray[np.int64]
     parent: npt.NDArray[np.int64]
     p_FS: Array  # [m] where on its frame each sensor sits
-    span: Array  # (k,) soft segments between the two frames, at least 1: what the model misses adds up
+    p_ref: Array  # [m] the same of the sensor it refers to
+    starts: npt.NDArray[np.int64]  # how many coordinates lie before each frame of the robot
 
 
 class PoseSet(NamedTuple):
@@ -72,34 +81,65 @@ class PoseSet(NamedTuple):
     X_MF: Array
     X_ref: Array  # of the frames they refer to
     place: Places
-    variance: Array  # (k, 6)
+    variance: Array  # (k, 4) of rotation and position, of the pose and of the one it refers to
+    misfit: Array  # (2,) of a segment's end, see pose_kernels.add_misfit
+    samples: float  # that share a misfit
+
+    @property
+    def doubt(self) -> tuple[Array, Array, float]:
+        return self.variance, self.misfit, self.samples
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
-        """Innovation (log R_meas R^T, p_MS_meas - p_MS), world axes: the noise is that of the sensor's own place."""
-        q, robot, place = x[: process.n], process.robot, self.place
+        """Innovations (log R_meas R^T, p_MS_meas - p_MS), world axes, made white: see pose_kernels.pose_reading."""
+        q, robot = x[: process.n], process.robot
         X_M, J_tip, measured = robot.forward_kinematics(q), robot.jacobian(q, 'tip'), (self.X_MF, self.X_ref)
-        innovation, H = pose_innovations(X_M, J_tip, measured, place.p_FS, place.frames, process.size)
-        return Reading(innovation, H, self.variance.ravel())
+        white, white_H, *check = pose_reading(X_M, J_tip, measured, self.place, self.doubt, process.size)
+        return Reading(white, white_H, np.ones(white.size), tuple(check))
 
     def only(self, k: int) -> PoseSet:
         return self._part(slice(k, k + 1))
 
-    def behind(self, k: int, is_refused: bool) -> PoseSet:
-        """is_refused: nobody refers to the last of those before k any more, but to what that one refers to."""
-        if is_refused and np.any(self.place.parent == k - 1):
-            orphan = self.place.parent == k - 1
-            frames, parent, X_ref = self.place.frames.copy(), self.place.parent.copy(), self.X_ref.copy()
-            frames[orphan, 2:], parent[orphan] = frames[k - 1, 2:], parent[k - 1]
-            X_ref[orphan] = X_ref[k - 1]
-            whole = self._replace(place=self.place._replace(frames=frames, parent=parent), X_ref=X_ref)
-            return whole._part(slice(k, None))
-        return self._part(slice(k, None)) if k else self
+    def behind(self, k: int, refused: Collection[int]) -> PoseSet:
+        """Who referred to one that was refused refers to what that one refers to."""
+        if not refused:
+            return self._part(slice(k, None)) if k else self
+        frames, parent, p_ref = self.place.frames.copy(), self.place.parent.copy(), self.place.p_ref.copy()
+        X_ref, variance = self.X_ref.copy(), self.variance.copy()
+        for j in range(len(parent)):
+            wrong = parent[j]
+            if wrong in refused:  # base to tip, so what that one refers to is right
+                frames[j, 2:], parent[j], p_ref[j] = frames[wrong, 2:], parent[wrong], p_ref[wrong]
+                X_ref[j], variance[j, 2:] = X_ref[wrong], variance[wrong, 2:]
+        place = self.place._replace(frames=frames, parent=parent, p_ref=p_ref)
+        return self._replace(place=place, X_ref=X_ref, variance=variance)._part(slice(k, None))
 
     def _part(self, part: slice) -> PoseSet:
-        frames, parent, p_FS, span = self.place
-        place = Places(frames[part], parent[part] - part.start, p_FS[part], span[part])
+        frames, parent, p_FS, p_ref, starts = self.place
+        place = Places(frames[part], parent[part] - part.start, p_FS[part], p_ref[part], starts)
         arrays = self.X_WS[part], self.X_MF[part], self.X_ref[part]
-        return PoseSet(self.t, self.sensors[part], *arrays, place, self.variance[part])
+        return PoseSet(
+            self.t, self.sensors[part], *arrays, place, self.variance[part], self.misfit, self.samples
+        )
+
+
+class PoseNoise(NamedTuple):
+    """Standard deviations of rotation [rad] and position [m] by kind of sensor, and what the model misses."""
+
+    of_kind: Mapping[str, tuple[float, float]]  # of a fiber: of the direction of its body, and of each point
+    misfit: tuple[float, float]  # see pose_kernels.add_misfit
+    samples: float = 1.0  # that share a misfit
+
+
+NO_NOISE = PoseNoise({'mocap': (0.0, 0.0), 'vive': (0.0, 0.0), 'fiber': (0.0, 0.0)}, (0.0, 0.0))
+
+
+class _Bodies(NamedTuple):
+    """Tracked bodies that come together, base to tip: their places, names, and variances as in PoseSet."""
+
+    order: list[int]  # in which they come, or nothing if it is this
+    place: Places
+    sensors: tuple[str, ...]
+    variance: Array
 
 
 class ShapeSample(NamedTuple):
@@ -118,12 +158,12 @@ class ShapeSample(NamedTuple):
         q = x[: process.n]
         H = np.zeros((self.points.size, process.size))
         H[:, : process.n] = slopes(points, q)
-        return Reading(self.points.reshape(-1) - points(q), H, np.full(self.points.size, self.noise**2))
+        return Reading.plain(self.points.reshape(-1) - points(q), H, np.full(self.points.size, self.noise**2))
 
     def only(self, _k: int) -> ShapeSample:
         return self
 
-    def behind(self, _k: int, _is_refused: bool) -> ShapeSample:
+    def behind(self, _k: int, _refused: Collection[int]) -> ShapeSample:
         return self
 
 
@@ -138,12 +178,12 @@ class WrenchSample(NamedTuple):
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         """The base carries what moves: h = W(q, qd, qdd) with qdd from the model.                 [Mehl, eq. 28]"""
         wrench, H = process.base_wrench(x, pressure)
-        return Reading(self.wrench - wrench, H, np.repeat(np.square(self.noise), 3))
+        return Reading.plain(self.wrench - wrench, H, np.repeat(np.square(self.noise), 3))
 
     def only(self, _k: int) -> WrenchSample:
         return self
 
-    def behind(self, _k: int, _is_refused: bool) -> WrenchSample:
+    def behind(self, _k: int, _refused: Collection[int]) -> WrenchSample:
         return self
 
 
@@ -153,43 +193,51 @@ def sensor_pose(sensor: Sensor) -> Array:
     return pose_from_rpy(sensor.position, sensor.rpy)
 
 
+@functools.lru_cache(maxsize=64)
+def _wrench_map(sensor: Sensor) -> Array:
+    """(6, 6) from torque and force about a sensor to those about its frame; not to be written to."""
+    X_FS = sensor_pose(sensor)
+    out = np.zeros((6, 6))
+    out[:3, :3] = out[3:, 3:] = X_FS[:3, :3]
+    out[:3, 3:] = np.cross(X_FS[:3, 3], X_FS[:3, :3].T).T
+    return out
+
+
 def wrench_at_base(sensor: Sensor, wrench_S: Array) -> Array:
     """Torque and force about the base and in its axes, from those about a sensor on it, in the sensor's."""
-    X_BS = sensor_pose(sensor)
-    force_B = X_BS[:3, :3] @ wrench_S[3:]
-    torque_B = X_BS[:3, :3] @ wrench_S[:3] + np.cross(X_BS[:3, 3], force_B)
-    return np.concatenate([torque_B, force_B])
+    return np.asarray(_wrench_map(sensor) @ wrench_S)
 
 
 class Mounting:
     """Where the sensors of a robot file are, to bring raw data into the world M of that file."""
 
-    def __init__(self, tracking: Tracking) -> None:
+    def __init__(self, tracking: Tracking, noise: PoseNoise = NO_NOISE) -> None:
         description = tracking.robot.description
         self._tracking = tracking
         self._sensors = {s.name: s for s in description.sensors}
         self._length = tracking.robot.length
         self._X_MB = tracking.robot.pose(tracking.robot.rest, 'base')
-        self._places: dict[tuple[str, ...], tuple[list[int], Places]] = {}
+        self._variance = {kind: (turn**2, place**2) for kind, (turn, place) in noise.of_kind.items()}
+        self._misfit, self._samples = np.array(noise.misfit), noise.samples
+        self._places: dict[tuple[str, ...], _Bodies] = {}
+        self._fibers: dict[str, tuple[list[str], Array]] = {}
 
-    def poses(self, t: float, poses: Mapping[str, Any], noise: tuple[float, float]) -> PoseSet:
-        """From poses X_WS of one time, by sensor."""
+    def poses(self, t: float, poses: Mapping[str, Any], variance: Array | None = None) -> PoseSet:
+        """From poses X_WS of one time, by sensor; variance (k, 2) of rotation and position, if not that of its kind."""
         names = tuple(poses)
         X_WS, X_MF = self._tracking.frame_poses(poses)
         if names not in self._places:
-            self._places[names] = self._tracking_places(names)
-        order, place = self._places[names]
-        X_WS, X_MF = X_WS[order], X_MF[order]
-        X_ref, is_seen = X_MF[place.parent], place.parent >= 0
-        distance = np.linalg.norm(X_MF[:, :3, 3] - X_ref[:, :3, 3], axis=1)[:, None] * is_seen[:, None]
-        variance = np.empty((len(names), 6))
-        variance[:, :3] = noise[0] ** 2 * (1.0 + is_seen[:, None])
-        variance[:, 3:] = noise[1] ** 2 * (1.0 + is_seen[:, None]) + (noise[0] * distance) ** 2
-        variance *= place.span[:, None] ** 2
-        return PoseSet(t, tuple(names[k] for k in order), X_WS, X_MF, X_ref, place, variance)
+            self._places[names] = self._bodies(names)
+        order, place, sensors, usual = self._places[names]
+        if order:
+            X_WS, X_MF = X_WS[order], X_MF[order]
+        if variance is not None:
+            variance = variance[order] if order else variance
+            usual = np.concatenate([variance, variance[place.parent]], 1)
+        X_ref = X_MF[place.parent]
+        return PoseSet(t, sensors, X_WS, X_MF, X_ref, place, usual, self._misfit, self._samples)
 
-    def _tracking_places(self, names: tuple[str, ...]) -> tuple[list[int], Places]:
-        """The order from base to tip, and the places in that order."""
+    def _bodies(self, names: tuple[str, ...]) -> _Bodies:
         tracking, sensors = self._tracking, [self._sensors[name] for name in names]
         indices = [frame_index(tracking.robot, sensor) for sensor in sensors]
         order = sorted(range(len(names)), key=indices.__getitem__)
@@ -202,9 +250,13 @@ class Mounting:
                 last = k - 1
             if last >= 0 and (moves or frames[last, 0] > 0):  # a fixed base is known better than it is seen
                 frames[k, 2:], parent[k] = frames[last, :2], last
-        soft = np.cumsum([0, *(not isinstance(s, Link) for s in tracking.robot.description.segments)])
-        span = np.maximum(soft[frames[:, 0]] - soft[np.maximum(frames[:, 2], 0)], 1).astype(float)
-        return order, Places(frames, parent, np.array([sensors[i].position for i in order]), span)
+        p_FS = np.array([sensors[i].position for i in order])
+        starts = np.array([tracking.coordinates_before(k) for k in range(len(tracking.robot.frame_names))])
+        place = Places(frames, parent, p_FS, p_FS[parent], starts)
+        variance = np.array([self._variance[sensors[i].kind] for i in order])
+        usual = np.concatenate([variance, variance[parent]], 1)
+        in_order = tuple(names[i] for i in order)
+        return _Bodies([] if in_order == names else order, place, in_order, usual)
 
     def wrench(self, t: float, name: str, wrench_S: Any, noise: tuple[float, float]) -> WrenchSample:
         """From the wrench about the sensor, in its axes."""
@@ -226,22 +278,32 @@ class Mounting:
         kept = kept[np.unique(np.linspace(0, kept.size - 1, min(places, kept.size)).round().astype(int))]
         return ShapeSample(t, (name,), s[kept], points[kept] @ X_MS[:3, :3].T + X_MS[:3, 3], noise)
 
-    def shape_poses(self, t: float, name: str, s: Any, points_S: Any, noise: tuple[float, float]) -> PoseSet:
-        """The ends of all segments as bodies, from points of a fiber: their places, and frames carried along it."""
+    def shape_poses(self, t: float, name: str, s: Any, points_S: Any) -> PoseSet:
+        """The ends of all segments as bodies, from points of a fiber: their places, and frames carried along it.
+
+        The noise of places and directions follows from that of a point, by the fit.
+        """
         X_MS = self._fiber_base(name)
-        segments = [s for s in self._tracking.robot.description.segments if not isinstance(s, Disc)]
-        lengths = [segment.length for segment in segments]
-        p_SF, R_SF = frames_along(s, points_S, np.cumsum(lengths))
-        X_SF = np.tile(np.eye(4), (len(lengths), 1, 1))
-        X_SF[:, :3, :3], X_SF[:, :3, 3] = R_SF, p_SF
-        X_WF, bodies = self._tracking.world_poses(X_MS @ X_SF), []
-        for segment in segments:
-            body = Sensor(name=f'{name}/{segment.name}', kind='fiber', frame=segment.name)
-            if body.name not in self._sensors:
+        bodies, ends = self._fiber_bodies(name)
+        p_SF, R_SF, place_share, turn_share = frames_along(s, points_S, ends)
+        X_SF = np.zeros((len(ends), 4, 4))
+        X_SF[:, :3, :3], X_SF[:, :3, 3], X_SF[:, 3, 3] = R_SF, p_SF, 1.0
+        X_WF = self._tracking.world_poses(X_MS @ X_SF)
+        turn, point = self._variance['fiber']
+        variance = np.stack([turn + turn_share * point, place_share * point], 1)
+        misfit = np.array([self._misfit[0], FIBER_TWIST])
+        return self.poses(t, dict(zip(bodies, X_WF, strict=True)), variance)._replace(misfit=misfit)
+
+    def _fiber_bodies(self, name: str) -> tuple[list[str], Array]:
+        """A body at the end of every segment that a fiber runs along, and their arc lengths."""
+        if name not in self._fibers:
+            segments = [s for s in self._tracking.robot.description.segments if not isinstance(s, Disc)]
+            bodies = [Sensor(name=f'{name}/{s.name}', kind='fiber', frame=s.name) for s in segments]
+            for body in bodies:
                 self._sensors[body.name] = body
                 self._tracking.add_body(body)
-            bodies.append(body.name)
-        return self.poses(t, dict(zip(bodies, X_WF, strict=True)), noise)
+            self._fibers[name] = [b.name for b in bodies], np.cumsum([s.length for s in segments])
+        return self._fibers[name]
 
     def _fiber_base(self, name: str) -> Array:
         sensor = self._sensor(name, 'fiber')

@@ -92,7 +92,7 @@ def test_frames_are_carried_along_an_arc_without_twist() -> None:
         expected = [Rotation.from_rotvec([share * u, share * v, 0.0]).as_matrix() for share in (1 / 3, 1.0)]
         ends = p[[100, 300]]
         p[[0, 7, 8, 150]] = np.nan
-        places, frames = frames_along(s, p, [0.1, 0.3])
+        places, frames, *_ = frames_along(s, p, [0.1, 0.3])
         assert places == pytest.approx(ends, abs=1e-5)
         assert frames == pytest.approx(np.array(expected), abs=1e-4)
     with pytest.raises(ValueError, match='not lost'):

@@ -56,8 +56,10 @@ T = np.arange(0.0, 2.0, 0.01)
 SIGMA_ROTATION, SIGMA_POSITION = 5e-3, 1e-3
 MODEL_RIGHT = FilterConfig(
     process=ProcessNoise(force=0.005, drift=0.0),
-    pose_rotation_noise=SIGMA_ROTATION,
-    pose_position_noise=SIGMA_POSITION,
+    mocap_rotation_noise=SIGMA_ROTATION,
+    mocap_position_noise=SIGMA_POSITION,
+    place_misfit=0.0,
+    twist_misfit=0.0,
     start_spread=0.3,
     start_rate_spread=1.0,
     gate_probability=1.0 - 1e-9,  # the gate would cut the tail that is counted
@@ -233,7 +235,12 @@ def test_any_mix_of_sensors_gives_the_state(robot: sd.Robot, truth: Any, sensors
             if k % (1 + j) == 0:  # each at its own rate
                 every[name](f, k, t, rng)
 
-    _, x, _ = run(robot, FilterConfig(process=ProcessNoise(force=0.001, drift=0.02)), truth[0], feed)
+    config = FilterConfig(
+        process=ProcessNoise(force=0.001, drift=0.02),
+        mocap_rotation_noise=SIGMA_ROTATION,
+        mocap_position_noise=SIGMA_POSITION,
+    )
+    _, x, _ = run(robot, config, truth[0], feed)
     assert rms(x[100:, :2] - truth[0][100:]) < limit
     assert rms(x[100:, 2:] - truth[1][100:]) < 20.0 * limit
 
