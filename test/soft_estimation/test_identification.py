@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from identification_truth import bending_recording, deviations, recorded, wrong
@@ -17,9 +19,10 @@ from soft_estimation.identification.problem import follow_evenly
 from soft_estimation.identification.sensitivity import slopes
 from soft_estimation.identification.sinusoids import fit_swing
 from soft_estimation.identification.swarm import minimise
+from soft_estimation.smoothing import smoothing_spline
 
 SHARED = ('*.stiffness', '*.damping')
-BUDGET = {'least_squares': Options(starts=1), 'jensen': Options(trials=400), 'godage': Options(trials=250)}
+BUDGET = {'least_squares': Options(starts=1), 'jensen': Options(trials=80), 'godage': Options(trials=250)}
 
 
 @pytest.fixture(scope='module')
@@ -34,7 +37,7 @@ def test_stiffness_and_damping_are_found_again(bending, method) -> None:
     found = identify(problem_of(guess, [recording], method, SHARED), method, BUDGET[method])
     off = deviations(found, truth)
     assert abs(off['*.stiffness']) < 0.02
-    assert abs(off['*.damping']) < (0.05 if method == 'jensen' else 0.02)  # it has no slopes to go by
+    assert abs(off['*.damping']) < 0.02
     assert np.all(found.error < 0.1 * found.before)
 
 
@@ -102,9 +105,10 @@ def test_mehls_values_are_found_again() -> None:
 
 def test_wangs_values_are_found_again() -> None:
     truth, rng = load_description('honeycomb_arm'), np.random.default_rng(1)
-    robot, t, slow = Robot(truth), np.arange(0.0, 3.0, 0.01), np.arange(0.0, 8.0, 0.04)
+    robot, t, slow = Robot(truth), np.arange(0.0, 4.0, 0.01), np.arange(0.0, 8.0, 0.04)
     none, m = np.zeros((t.size, 16)), np.arange(16)
-    runs = [recorded(robot, t, none, q0=q0, noise=1e-4) for q0 in 0.15 * rng.standard_normal((2, 8))]
+    starts = 0.15 * rng.standard_normal((3, 8))
+    runs = [recorded(robot, t, none, q0=q0, noise=1e-4, seed=k) for k, q0 in enumerate(starts)]
     pressure = (
         60e3 * np.sin(slow[:, None] * (0.2 + 0.1 * (m % 5)) + m) ** 2 * np.minimum(slow / 3, 1)[:, None]
     )
@@ -114,7 +118,21 @@ def test_wangs_values_are_found_again() -> None:
     true = select(truth, [p.key for p in problem.parameters])
     for parameter, now, right in zip(problem.parameters, x, true, strict=True):
         weak = parameter.key.startswith('segment4.damping')  # the last segment's damper moves next to nothing
-        assert parameter.value(now) == pytest.approx(right.shown, rel=0.1 if weak else 0.02), parameter.key
+        assert parameter.value(now) == pytest.approx(right.shown, rel=0.03 if weak else 0.02), parameter.key
+
+
+def test_a_low_bandwidth_does_not_pass_for_damping(bending) -> None:
+    """The model's run goes through the filter that the recording went through."""
+    truth, guess, recording = bending
+    smooth = smoothing_spline(recording.t, recording.q, 6.0)
+    filtered = replace(recording, q=smooth(recording.t))
+    found = {}
+    for bandwidth in (None, 6.0):
+        told = replace(filtered, bandwidth=bandwidth)
+        problem = problem_of(guess, [told], 'least_squares', SHARED)
+        found[bandwidth] = abs(deviations(identify(problem, options=Options(starts=1)), truth)['*.damping'])
+    assert found[6.0] < 0.02
+    assert found[None] > 0.05
 
 
 def test_a_sum_of_damped_sinusoids_is_found_exactly() -> None:
