@@ -1,6 +1,6 @@
 """Are the errors of the filter as large as it says? Normalised squares of many runs of robots that are its model.
 
-python -m benchmarks.consistency [--runs 40] [--write-docs]
+python -m benchmarks.consistency [--runs 200] [--write-docs]
 
 Truth is drawn from the filter's own process, poses from its own noise: what the filter says of its errors (NEES) and of
 its innovations (NIS) must then be true on the average. Bands of 95 % are those of chi^2.    [Bar-Shalom 2001, sec. 5.4]
@@ -29,8 +29,7 @@ from soft_estimation.process import Belief, ProcessNoise
 DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'estimation.md'
 BEGIN, END = '<!-- benchmarks.consistency -->', '<!-- end consistency -->'
 ROBOTS = ('honeycomb_arm', 'pneumatic_arm')
-PERIOD, SETTLED, STEPS = 0.01, 20, 60  # [s], samples before the first judgement, samples of a run
-JUDGED_EVERY = 10  # samples; nearer ones say the same once more
+PERIOD, STEPS = 0.01, 50  # [s], samples of a run, after which the errors are judged
 ROTATION, POSITION = 3e-3, 1e-3  # [rad], [m] noise of a pose
 PRESSURE = 0.1  # of the largest, at most
 CONFIG = FilterConfig(
@@ -48,16 +47,16 @@ CONFIG = FilterConfig(
 
 
 class Ratio(NamedTuple):
-    """A mean normalised square and the band in which it is 19 times out of 20 if all is right."""
+    """A mean normalised square and the band in which it is with some probability if all is right."""
 
     value: float
     low: float
     high: float
 
     @classmethod
-    def of(cls, squares: float, dof: int) -> Ratio:
-        low, high = chi2.ppf([0.025, 0.975], dof) / dof
-        return cls(squares / dof, float(low), float(high))
+    def of(cls, squares: float, dof: int, probability: float) -> Ratio:
+        low, high = chi2.ppf([0.5 - 0.5 * probability, 0.5 + 0.5 * probability], dof) / dof
+        return cls(float(squares / dof), float(low), float(high))
 
     @property
     def is_in_band(self) -> bool:
@@ -88,9 +87,17 @@ def poses(robot: sd.Robot, q: Array, rng: np.random.Generator) -> dict[str, Arra
     return out
 
 
-def run(robot: sd.Robot, rng: np.random.Generator) -> tuple[list[tuple[float, float]], float, int]:
-    """(normalised squares of the errors of x and of q at each judgement, NIS, numbers in it) of one run."""
-    f, errors = ModelFilter(robot, CONFIG), []
+class Squares(NamedTuple):
+    """Normalised squares of one run: of the errors of x and of q at its end, of all innovations; numbers in these."""
+
+    state: float
+    q: float
+    innovations: float
+    dof: int
+
+
+def run(robot: sd.Robot, rng: np.random.Generator) -> Squares:
+    f, n = ModelFilter(robot, CONFIG), robot.nq
     start = f.process.start(0.0, CONFIG.start_spread, CONFIG.start_rate_spread)
     x = rng.multivariate_normal(start.x, start.P)
     largest = PRESSURE * robot.description.actuation.pressure_max
@@ -101,30 +108,30 @@ def run(robot: sd.Robot, rng: np.random.Generator) -> tuple[list[tuple[float, fl
         if k:
             moved = f.process.predict(Belief(t - PERIOD, x, np.zeros_like(start.P)), t, pressure)
             x = rng.multivariate_normal(moved.x, moved.P, method='cholesky')
-        f.feed_poses(t, poses(robot, x[: robot.nq], rng))
+        f.feed_poses(t, poses(robot, x[:n], rng))
         pressure = 0.5 * largest * (1.0 + np.sin(6.0 * t + phase))
         f.feed_pressure(t, pressure)
-        if k >= SETTLED and k % JUDGED_EVERY == 0:
-            belief = f.belief()
-            off, n = x - belief.x, robot.nq
-            q_square = off[:n] @ np.linalg.solve(belief.P[:n, :n], off[:n])
-            errors.append((float(off @ np.linalg.solve(belief.P, off)), float(q_square)))
-    counts = f.innovations.values()
+    belief, counts = f.belief(), f.innovations.values()
     if sum(count.rejected for count in counts):
         raise RuntimeError('a sample was refused: the statistics are of what was let in')
-    return errors, sum(count.nis for count in counts), sum(count.dof for count in counts)
+    off = x - belief.x
+    return Squares(
+        float(off @ np.linalg.solve(belief.P, off)),
+        float(off[:n] @ np.linalg.solve(belief.P[:n, :n], off[:n])),
+        sum(count.nis for count in counts),
+        sum(count.dof for count in counts),
+    )
 
 
-def consistency(name: str, runs: int, seed: int) -> Consistency:
-    """Over so many runs of a shipped robot."""
+def consistency(name: str, runs: int, seed: int, probability: float = 0.95) -> Consistency:
+    """Over so many runs of a shipped robot, with bands of this probability."""
     robot, rng = sd.load(name), np.random.default_rng(seed)
-    found = [run(robot, rng) for _ in range(runs)]
-    squares = np.array([pair for errors, _, _ in found for pair in errors])
+    state, q, innovations, dof = np.sum([run(robot, rng) for _ in range(runs)], axis=0)
     size = ModelFilter(robot, CONFIG).process.size
     return Consistency(
-        Ratio.of(squares[:, 0].sum(), size * len(squares)),
-        Ratio.of(squares[:, 1].sum(), robot.nq * len(squares)),
-        Ratio.of(sum(nis for _, nis, _ in found), sum(dof for _, _, dof in found)),
+        Ratio.of(state, size * runs, probability),
+        Ratio.of(q, robot.nq * runs, probability),
+        Ratio.of(innovations, int(dof), probability),
     )
 
 
@@ -138,7 +145,7 @@ def page(found: dict[str, Consistency], runs: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmarks.consistency', description=__doc__)
-    parser.add_argument('--runs', type=int, default=40, help='of each robot, default %(default)d')
+    parser.add_argument('--runs', type=int, default=200, help='of each robot, default %(default)d')
     parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}')
     options = parser.parse_args(arguments)
     if options.runs < 1:

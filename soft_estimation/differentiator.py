@@ -32,7 +32,10 @@ class DifferentiatorConfig:
 
     bandwidth: float = quantity(10.0, unit='Hz', doc='what is faster is noise')
     noise: float = quantity(1e-3, unit='rad or m', doc='standard deviation of a sample')
-    gate: float = quantity(6.0, doc='samples further off than this many standard deviations are left out')
+    gate: float = quantity(
+        60.0,
+        doc='samples further off than this many standard deviations are left out; a light tip that is let go is 50 off',
+    )
     timeout: float = quantity(0.25, unit='s', doc='without a sample let in, the next one is the new start')
 
     def __post_init__(self) -> None:
@@ -46,7 +49,7 @@ class Differentiator:
 
     Its jerk is tied to the noise and the interval of the samples, S = noise^2 dt w^6, so that at every sampling rate
     it is the same third-order Butterworth filter with the cut-off w: no drift of a ramp or a parabola, and a delay
-    of 2/w for what is faster. Coordinates without a sample coast, with growing variance.
+    of 2/w for what is faster. Coordinates without a sample coast with growing variance; after `timeout` they stand.
     """
 
     def __init__(self, n: int, config: DifferentiatorConfig | None = None) -> None:
@@ -113,4 +116,10 @@ class Differentiator:
                 [dt**3 / 6.0, dt**2 / 2.0, dt],
             ]
         )
-        return self._x @ F.T, F @ self._P @ F.T + Q
+        x = self._x @ F.T
+        lost = t - self._last > self._timeout
+        if lost.any():  # where it was when the time ran out
+            rest = np.clip(self._last + self._timeout - self._t, 0.0, dt)[:, None]
+            stopped = self._x[:, :1] + rest * (self._x[:, 1:2] + 0.5 * rest * self._x[:, 2:])
+            x[lost] = (stopped * [1.0, 0.0, 0.0])[lost]
+        return x, F @ self._P @ F.T + Q

@@ -278,7 +278,7 @@ class ModelFilter:
             lost = [sensor for sensor in lost if item.refused_since[sensor] < long_ago]
         strays = self._relocation.strays(self._pose_sets(measurement), lost) if lost else ()
         if len(strays) == len(measurement.sensors):
-            return measurement.behind(len(strays), refused=())
+            return measurement.behind(len(strays))
         rest = [s for s in measurement.sensors if s not in strays]
         return self._measured_again(measurement, rest) if strays else measurement
 
@@ -299,22 +299,29 @@ class ModelFilter:
     ) -> tuple[Belief, dict[str, Verdict]]:
         """The belief after all sensors of a measurement, one after the other, each past its gate.
 
-        One linearisation serves them all, as long as none of them is refused by it or moves the state away from it.
+        One linearisation serves them all, as long as none of them moves the state away from it. When one is refused the
+        others begin again without it, as if it had not been measured.
         """
+        start, refused = belief, {}
         verdicts: list[Verdict] = []
         while len(verdicts) < len(measurement.sensors):
-            refused = [k for k, verdict in enumerate(verdicts) if not verdict.accepted]
-            rest = measurement.behind(len(verdicts), refused)
+            rest = measurement.behind(len(verdicts))
             *update, check = rest.read(self.process, belief.x, pressure)
             dof = check[2].shape[1]
             rule = np.array([self._gate(dof), self.config.misfit, self.process.n, SMALL_STEP])
             x, P, nis, count = correct_all(belief.x, belief.P, tuple(update), check, rule)
             belief = Belief(belief.t, x, P)
             verdicts += [Verdict(True, value, dof) for value in nis[:count].tolist()]
-            if count < len(rest.sensors):
-                belief, verdict = self._doubtful(belief, rest.only(count), pressure, float(nis[count]))
+            if count == len(rest.sensors):
+                break
+            belief, verdict = self._doubtful(belief, rest.only(count), pressure, float(nis[count]))
+            if verdict.accepted:
                 verdicts.append(verdict)
-        return belief, dict(zip(measurement.sensors, verdicts, strict=True))
+            else:
+                wrong = len(verdicts)
+                refused[measurement.sensors[wrong]] = verdict
+                measurement, belief, verdicts = measurement.without(wrong), start, []
+        return belief, {**dict(zip(measurement.sensors, verdicts, strict=True)), **refused}
 
     def _doubtful(
         self, belief: Belief, measurement: Measurement, pressure: Array, nis: float

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from soft_dynamics.arguments import Array
+from soft_dynamics.description import Link
 from soft_dynamics.robot import Robot
 
-from .configuration import Tracking
+from .configuration import Tracking, frame_index
 from .differentiator import Differentiator, DifferentiatorConfig, Motion
 
 
@@ -19,12 +22,27 @@ class PoseDifferentiator:
     """For robots without a trusted model. Poses of one time belong together; what comes later than others is left out.
 
     max_residual [m]: a set of poses that the kinematics miss by more is left out too, and counted in `unexplained`.
+    Segments without a body at both ends are left out: one pose across two of them tells their bends badly, and near the
+    straight pose not at all. sensors: the bodies that will be fed, if not all of the robot file; ValueError if they
+    leave such segments.
     """
 
     def __init__(
-        self, robot: Robot, config: DifferentiatorConfig | None = None, max_residual: float = 0.05
+        self,
+        robot: Robot,
+        config: DifferentiatorConfig | None = None,
+        max_residual: float = 0.05,
+        sensors: Iterable[str] | None = None,
     ) -> None:
         self._tracking = Tracking(robot)
+        self._spans: dict[tuple[str, ...], npt.NDArray[np.bool_]] = {}
+        bodies = tuple(self._tracking.sensors if sensors is None else sensors)
+        open_coordinates = np.flatnonzero(~self._determined(bodies))
+        if open_coordinates.size:
+            raise ValueError(
+                f'{robot.name}: the differentiator needs a tracked body at the end of every soft segment; '
+                f'{", ".join(bodies) or "none"} leave {robot.coordinate_names[open_coordinates[0]]} open'
+            )
         self._differentiator = Differentiator(robot.nq, config)
         self._max_residual = max_residual
         self._q: Array = robot.rest
@@ -40,21 +58,20 @@ class PoseDifferentiator:
 
     def feed_pose(self, t: float, sensor: str, X_WS: Any) -> None:
         """Pose of a tracked body in the world of ROS."""
+        self.feed_poses(t, {sensor: X_WS})
+
+    def feed_poses(self, t: float, X_WS: Mapping[str, Any]) -> None:
+        """Poses of several tracked bodies at one time."""
         if not math.isfinite(t):
             raise ValueError(f't: expected a finite time, got {t}')
-        self._tracking.frame_pose(sensor, X_WS)  # refuses what is no pose of this robot
+        self._tracking.frame_poses(X_WS)  # refuses what is no pose of this robot
         if t < self._t:
-            self.too_late += 1
+            self.too_late += len(X_WS)
             return
         if t > self._t:
             self._flush()
         self._t = t
-        self._poses[sensor] = X_WS
-
-    def feed_poses(self, t: float, X_WS: Mapping[str, Any]) -> None:
-        """Poses of several tracked bodies at one time."""
-        for sensor, X in X_WS.items():
-            self.feed_pose(t, sensor, X)
+        self._poses.update(X_WS)
 
     def estimate(self, t: float) -> Motion:
         """The motion at time t [s], or at that of the last poses if it is later. ValueError before the first."""
@@ -79,5 +96,19 @@ class PoseDifferentiator:
         if any(r.position > self._max_residual for r in moved.values()):
             self.unexplained += 1
             return
-        self._q = np.where(found.observed, found.q, self._q)
-        self._differentiator.feed(self._t, found.q, found.observed)
+        observed = found.observed & self._determined(tuple(poses))
+        self._q = np.where(observed, found.q, self._q)
+        self._differentiator.feed(self._t, found.q, observed)
+
+    def _determined(self, bodies: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+        """Which coordinates these bodies tell: those of segments that are the only soft one between two of them."""
+        if bodies not in self._spans:
+            robot, start = self._tracking.robot, self._tracking.coordinates_before
+            known = np.zeros(robot.nq, dtype=bool)
+            known[: start(0)] = True  # of a base that moves: seen or given
+            frames = sorted({0, *(frame_index(robot, self._tracking.sensors[name]) for name in bodies)})
+            for first, last in itertools.pairwise(frames):
+                soft = [s for s in robot.description.segments[first:last] if not isinstance(s, Link)]
+                known[start(first) : start(last)] = len(soft) == 1
+            self._spans[bodies] = known
+        return self._spans[bodies]

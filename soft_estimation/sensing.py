@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -50,8 +50,11 @@ class Measurement(Protocol):
     def only(self, k: int) -> Measurement:
         """What sensor k measured."""
 
-    def behind(self, k: int, refused: Collection[int]) -> Measurement:
-        """What the sensors from k on measured; refused: those before them that were wrong."""
+    def behind(self, k: int) -> Measurement:
+        """What the sensors from k on measured."""
+
+    def without(self, k: int) -> Measurement:
+        """What the others measured."""
 
 
 class Places(NamedTuple):
@@ -97,29 +100,29 @@ class PoseSet(NamedTuple):
         return Reading(white, white_H, np.ones(white.size), tuple(check))
 
     def only(self, k: int) -> PoseSet:
-        return self._part(slice(k, k + 1))
+        return self._part(np.array([k]))
 
-    def behind(self, k: int, refused: Collection[int]) -> PoseSet:
-        """Who referred to one that was refused refers to what that one refers to."""
-        if not refused:
-            return self._part(slice(k, None)) if k else self
+    def behind(self, k: int) -> PoseSet:
+        return self._part(np.arange(k, len(self.sensors))) if k else self
+
+    def without(self, k: int) -> PoseSet:
+        """Who referred to k refers to what k refers to."""
         frames, parent, p_ref = self.place.frames.copy(), self.place.parent.copy(), self.place.p_ref.copy()
-        X_ref, variance = self.X_ref.copy(), self.variance.copy()
-        for j in range(len(parent)):
-            wrong = parent[j]
-            if wrong in refused:  # base to tip, so what that one refers to is right
-                frames[j, 2:], parent[j], p_ref[j] = frames[wrong, 2:], parent[wrong], p_ref[wrong]
-                X_ref[j], variance[j, 2:] = X_ref[wrong], variance[wrong, 2:]
+        X_ref, variance, orphan = self.X_ref.copy(), self.variance.copy(), parent == k
+        frames[orphan, 2:], parent[orphan], p_ref[orphan] = frames[k, 2:], parent[k], p_ref[k]
+        X_ref[orphan], variance[orphan, 2:] = X_ref[k], variance[k, 2:]
         place = self.place._replace(frames=frames, parent=parent, p_ref=p_ref)
-        return self._replace(place=place, X_ref=X_ref, variance=variance)._part(slice(k, None))
+        whole = self._replace(place=place, X_ref=X_ref, variance=variance)
+        return whole._part(np.delete(np.arange(len(parent)), k))
 
-    def _part(self, part: slice) -> PoseSet:
+    def _part(self, rows: npt.NDArray[np.int64]) -> PoseSet:
+        """Some of them; who refers to one that is not among them does so without sharing its noise."""
+        index = np.full(len(self.sensors) + 1, -1)  # the last is of those that have no parent
+        index[rows] = np.arange(rows.size)
         frames, parent, p_FS, p_ref, starts = self.place
-        place = Places(frames[part], parent[part] - part.start, p_FS[part], p_ref[part], starts)
-        arrays = self.X_WS[part], self.X_MF[part], self.X_ref[part]
-        return PoseSet(
-            self.t, self.sensors[part], *arrays, place, self.variance[part], self.misfit, self.samples
-        )
+        place = Places(frames[rows], index[parent[rows]], p_FS[rows], p_ref[rows], starts)
+        arrays = self.X_WS[rows], self.X_MF[rows], self.X_ref[rows], place, self.variance[rows]
+        return PoseSet(self.t, tuple(self.sensors[k] for k in rows), *arrays, self.misfit, self.samples)
 
 
 class PoseNoise(NamedTuple):
@@ -163,8 +166,11 @@ class ShapeSample(NamedTuple):
     def only(self, _k: int) -> ShapeSample:
         return self
 
-    def behind(self, _k: int, _refused: Collection[int]) -> ShapeSample:
+    def behind(self, _k: int) -> ShapeSample:
         return self
+
+    def without(self, _k: int) -> ShapeSample:
+        return self._replace(sensors=())
 
 
 class WrenchSample(NamedTuple):
@@ -183,8 +189,11 @@ class WrenchSample(NamedTuple):
     def only(self, _k: int) -> WrenchSample:
         return self
 
-    def behind(self, _k: int, _refused: Collection[int]) -> WrenchSample:
+    def behind(self, _k: int) -> WrenchSample:
         return self
+
+    def without(self, _k: int) -> WrenchSample:
+        return self._replace(sensors=())
 
 
 @functools.lru_cache(maxsize=64)

@@ -7,7 +7,10 @@ import math
 import numpy as np
 import pytest
 
+import soft_dynamics as sd
 from soft_estimation.differentiator import Differentiator, DifferentiatorConfig
+from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.poses import pose_from_rpy
 
 T = np.arange(0.0, 3.0, 0.005)
 
@@ -71,6 +74,50 @@ def test_what_is_not_seen_coasts_with_growing_variance() -> None:
     assert after.q == pytest.approx([T[229], T[229]], abs=1e-3)
     assert after.variance[1] > 10.0 * before[1]
     assert after.variance[0] == pytest.approx(before[0], rel=0.1)
+
+
+def test_what_is_not_seen_for_long_stands_still() -> None:
+    differentiator = Differentiator(1, DifferentiatorConfig(timeout=0.25))
+    for t in T[:200]:
+        differentiator.feed(t, [t])
+    for t in (2.0, 200.0):
+        motion = differentiator.estimate(t)
+        assert motion.q == pytest.approx([T[199] + 0.25], abs=1e-3)
+        assert motion.qd == 0.0
+    differentiator.feed(200.0, [7.0])
+    assert differentiator.estimate(200.0).q == pytest.approx([7.0])
+
+
+def test_a_light_tip_that_starts_fast_is_followed() -> None:
+    """Let go at 0.3 rad, it swings at 6 Hz."""
+    after = np.maximum(T - 1.0, 0.0)
+    q = 0.3 * np.cos(12.0 * math.pi * after) * np.exp(-2.0 * after)
+    differentiator = Differentiator(1)
+    rates(differentiator, q)
+    assert differentiator.rejected == 0
+
+
+def test_bodies_that_leave_a_segment_open_are_refused() -> None:
+    arm = sd.load('honeycomb_arm')
+    with pytest.raises(ValueError, match='end of every soft segment; plate2, plate4 leave'):
+        PoseDifferentiator(arm, sensors=('plate2', 'plate4'))
+
+
+def test_a_body_that_is_lost_stops_its_segments_and_no_others() -> None:
+    arm, q = sd.load('honeycomb_arm'), 0.1 * np.arange(1.0, 9.0)
+    mount = pose_from_rpy(arm.description.mount.position, arm.description.mount.rpy)
+    differentiator = PoseDifferentiator(arm)
+    for k, t in enumerate(T[:300]):
+        X_WF = mount @ arm.forward_kinematics(q * (1.0 + 0.2 * t))
+        poses = {f'plate{i}': X for i, X in enumerate(X_WF) if k < 100 or i != 2}
+        differentiator.feed_poses(t, poses)
+    motion = differentiator.estimate(T[299])
+    lost, seen = [2, 3, 4, 5], [0, 1, 6, 7]
+    assert motion.qd[seen] == pytest.approx(0.2 * q[seen], abs=1e-3)
+    assert motion.q[seen] == pytest.approx(q[seen] * (1.0 + 0.2 * T[299]), abs=1e-3)
+    assert np.all(motion.qd[lost] == 0.0)
+    assert motion.q[lost] == pytest.approx(q[lost] * (1.0 + 0.2 * (T[99] + 0.25)), abs=1e-3)
+    assert np.all(motion.variance[lost] > 100.0 * motion.variance[seen].max())
 
 
 def test_misuse_is_refused() -> None:

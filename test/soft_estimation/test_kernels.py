@@ -127,7 +127,7 @@ def test_who_refers_to_a_refused_body_refers_to_the_last_right_one() -> None:
     process, mounting, poses = Process(arm, ProcessNoise()), mounted(arm, 0.0), plates(arm, ALL, x[:8])
     poses['plate2'][:3, 3] += 0.5
     poses['plate3'][:3, 3] -= 0.5
-    last = mounting.poses(0.0, poses).behind(4, refused=[2, 3])
+    last = mounting.poses(0.0, poses).without(2).without(2).behind(2)
     assert last.sensors == ('plate4',)
     assert last.place.frames[0, 2] == 1
     assert last.read(process, x, zero).innovation == pytest.approx(np.zeros(6), abs=1e-8)
