@@ -10,7 +10,9 @@ import numpy as np
 
 import soft_dynamics as sd
 from soft_control.allocation import Allocation
+from soft_control.references import JointPath, JointSample
 from soft_estimation.model_filter import ModelFilter
+from soft_estimation.pose_differentiator import PoseDifferentiator
 from soft_hw_bridge.fiber.integrate import integrate_curve
 
 T = [0.0, 0.01]
@@ -34,13 +36,25 @@ def states() -> None:
         integrate_curve(np.array(T), np.zeros((2, 3)), strain)
 
 
+def estimates(robot: sd.Robot) -> None:
+    plates = {f'plate{k}': X_BF for k, X_BF in enumerate(robot.forward_kinematics(robot.rest))}
+    estimator = ModelFilter(robot)
+    for t in T:
+        estimator.feed_pressure(t, np.zeros(len(robot.chamber_names)))
+        estimator.feed_poses(t, plates)
+        estimator.feed_wrench(t, 'base_ft', np.zeros(6))
+    estimator.estimate(0.015)
+    differentiator = PoseDifferentiator(robot)
+    differentiator.feed_poses(0.0, plates)
+    rest = JointSample(robot.rest, robot.rest, robot.rest)
+    JointPath(0.0, rest, [1.0], [robot.rest]).sample(0.5)
+
+
 def motions() -> None:
     robot, bent = sd.load('honeycomb_arm'), sd.load('fabric_arm')
     one, two = np.zeros(robot.nq), np.zeros((2, robot.nq))
     robot.linearize(one, one, one)
-    estimator = ModelFilter(robot)
-    estimator.feed_pose(0.0, 'plate4', np.eye(4))
-    estimator.feed_wrench(0.01, 'base_ft', np.zeros(6))
+    estimates(robot)
     for method in ('implicit', 'rk4', 'LSODA'):
         for q in (one, two):
             robot.simulate(q, q, None, T, method)
