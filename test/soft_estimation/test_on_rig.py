@@ -17,17 +17,11 @@ def arm() -> sd.Robot:
 
 @pytest.fixture(scope='module')
 def run() -> Run:
-    return record(4.5, 100)  # the default parameters were chosen with the seeds 0 to 2
+    return record(4.5, 300)  # the default parameters were not chosen with this seed
 
 
 @pytest.mark.parametrize(
-    ('kinds', 'q', 'qd'),
-    [
-        ({'vive'}, 0.03, 0.15),
-        ({'fiber'}, 0.02, 0.15),
-        ({'ft'}, 0.05, 0.2),
-        ({'mocap', 'vive', 'ft'}, 0.005, 0.12),
-    ],
+    ('kinds', 'q', 'qd'), [({'vive'}, 0.02, 0.15), ({'fiber'}, 0.015, 0.15), ({'ft'}, 0.04, 0.2)]
 )
 def test_any_sensors_give_the_state(arm: sd.Robot, run: Run, kinds: set[str], q: float, qd: float) -> None:
     """Limits [rad], [rad/s] are about twice what was seen."""
@@ -36,13 +30,21 @@ def test_any_sensors_give_the_state(arm: sd.Robot, run: Run, kinds: set[str], q:
     assert of_filter.qd < qd
 
 
+def test_more_sensors_are_not_worse(arm: sd.Robot, run: Run) -> None:
+    """Than motion capture alone, give or take a tenth: one run."""
+    best, _ = of_sensors(arm, [run], {'mocap'})
+    every, _ = of_sensors(arm, [run], {'mocap', 'vive', 'fiber', 'ft'})
+    assert every.q < 1.1 * best.q
+    assert every.qd < 1.1 * best.qd
+
+
 def test_with_motion_capture_the_filter_has_better_rates_than_the_differentiator(
     arm: sd.Robot, run: Run
 ) -> None:
     of_filter, of_differentiator = of_sensors(arm, [run], {'mocap'})
     assert of_differentiator is not None
-    assert of_filter.q < min(1.4 * of_differentiator.q, 0.004)
-    assert of_filter.qd < 0.95 * of_differentiator.qd
+    assert of_filter.q < 0.95 * of_differentiator.q
+    assert of_filter.qd < 0.8 * of_differentiator.qd
 
 
 def test_a_second_without_motion_capture(arm: sd.Robot, run: Run) -> None:
@@ -52,14 +54,14 @@ def test_a_second_without_motion_capture(arm: sd.Robot, run: Run) -> None:
     assert worst[run.t >= end + 0.1].max() < 2.0 * usual
 
 
-def test_outliers_are_not_visible(arm: sd.Robot, run: Run) -> None:
+def test_outliers_cost_what_they_would_have_told(arm: sd.Robot, run: Run) -> None:
     clean = error(run, estimates(run, ModelFilter(arm), {'mocap', 'pressure'}))
-    spoilt = error(run, with_outliers(arm, run, 0))
-    assert spoilt.q < 1.25 * clean.q
-    assert spoilt.qd < 1.25 * clean.qd
+    spoilt, lost = (error(run, with_outliers(arm, run, 0, lost=is_lost)) for is_lost in (False, True))
+    assert spoilt.q < min(1.02 * lost.q, 1.12 * clean.q)
+    assert spoilt.qd < min(1.02 * lost.qd, 1.05 * clean.qd)
 
 
 @pytest.mark.parametrize('load', [0.1, 0.5])
 def test_a_tip_load_is_known_after_two_seconds(arm: sd.Robot, load: float) -> None:
-    mass = tip_load(arm, record(2.1, 100, load), with_ft=True)
+    mass = tip_load(arm, record(2.1, 300, load), with_ft=True)
     assert mass[round(2.0 / PERIOD)] == pytest.approx(load, rel=0.1)

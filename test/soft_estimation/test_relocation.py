@@ -97,16 +97,29 @@ def test_a_robot_that_is_suddenly_elsewhere_is_found_and_followed(arm: sd.Robot)
     assert np.abs(f.belief().x[8:16]).max() < 0.5
 
 
-def test_poses_without_order_do_not_move_the_state(arm: sd.Robot) -> None:
-    """For half a second every pose is somewhere else."""
-    f, rng = ModelFilter(arm), np.random.default_rng(4)
+@pytest.mark.parametrize('seed', range(6))
+def test_poses_without_order_do_not_move_the_state(arm: sd.Robot, seed: int) -> None:
+    """For half a second every pose is somewhere else, each time where a robot could be."""
+    f, rng = ModelFilter(arm), np.random.default_rng(seed)
     feed(arm, f, np.arange(0.0, 0.3, 0.01), np.zeros(8))
     for t in np.arange(0.3, 0.8, 0.01):
         f.feed_poses(t, plates(arm, rng.uniform(-2.0, 2.0, 8), rng))
+        assert np.abs(f.belief().x[:8]).max() < 0.01
     assert f.resets == 0
-    assert np.abs(f.belief().x[:8]).max() < 0.5
-    feed(arm, f, np.arange(0.8, 0.9, 0.01), np.zeros(8))
+    feed(arm, f, np.arange(0.8, 0.85, 0.01), np.zeros(8))
     assert np.abs(f.belief().x[:8]).max() < 5e-3
+    assert f.innovations['plate4'].rejected == 52  # and the first two that are right
+
+
+def test_poses_of_a_robot_that_is_too_fast_are_not_followed(arm: sd.Robot) -> None:
+    """They lie on one line, at 30 rad/s; believed are 15."""
+    for spread, is_believed in ((5.0, False), (15.0, True)):
+        config = FilterConfig(recovery_time=0.05, start_rate_spread=spread)
+        f, rng = ModelFilter(arm, config), np.random.default_rng(5)
+        feed(arm, f, np.arange(0.0, 0.3, 0.01), np.zeros(8))
+        for t in np.arange(0.3, 0.4, 0.01):
+            f.feed_poses(t, plates(arm, np.full(8, -1.5 + 30.0 * (t - 0.3)), rng))
+        assert (f.resets > 0) == is_believed
 
 
 def test_a_rig_that_was_moved_as_a_whole_does_not_bend_the_robot(arm: sd.Robot) -> None:
