@@ -26,19 +26,16 @@ from benchmarks.table import Row, markdown, text
 LIMITS = """
 ## What holds the slow ones back
 
-- **Inverse dynamics per Python call.** The recursion is about a third of the call. An empty kernel called the same way
-  takes 0.7 µs: numba's dispatcher, five arrays taken out of Python objects, one `numpy.empty`, the method itself.
-- **Inverse dynamics in a compiled loop.** With sine and cosine replaced by two multiplications it is at most a fifth
-  faster.
+- **Inverse dynamics per Python call.** Two thirds of it are the way in, as the row of the empty kernel shows: numba's
+  dispatcher, five arrays taken out of Python objects, the array of the result. Another tenth of a microsecond is the
+  scratch memory of the recursion.
 - **Rollouts on two cores.** The motions run side by side and share nothing, but wall time counts what others do to
   either core. On a busy machine the threads of OpenMP spin while they wait for one another, and two are far slower
   than one; with `OMP_WAIT_POLICY=PASSIVE` they are not.
 - **A client's first answer from the node.** The node is ready after one to two seconds; in some starts DDS takes
   another two until client and service have found each other.
 
-Limits in seconds vary from run to run: the same code has simulated the 10 s in 40 to 70 ms on this machine, and needed
-4.1 and 6.8 µs for the forward dynamics of 3 arcs and links in two runs that followed each other. What decides was not
-found.
+Limits in seconds vary with what else the machine does.
 """
 METHOD = """
 Process-CPU time where nothing else is said. The candidates take turns, so that whatever else the machine does disturbs
