@@ -252,6 +252,8 @@ class ModelFilter:
                 item.accepted_at = item.t
             else:
                 refused.setdefault(sensor, item.t)
+            if item.begins_anew:  # the state was made of it: its innovation says nothing
+                verdict = verdict._replace(nis=0.0, dof=0)
             if not item.is_counted:  # what is done again is counted once
                 self._innovations.setdefault(sensor, Innovations()).count(verdict)
         item.refused_since, item.is_counted = refused, True
