@@ -32,9 +32,9 @@ class FilterConfig:
     )
     shape_places: int = quantity(12, doc='points of a fiber that enter')
     torque_noise: float = quantity(
-        1.0, unit='N m', doc='of the base force/torque sensor; what the model misses lasts: larger than it is'
+        2.0, unit='N m', doc='of the base force/torque sensor; what the model misses lasts: larger than it is'
     )
-    force_noise: float = quantity(3.0, unit='N', doc='of the base force/torque sensor')
+    force_noise: float = quantity(6.0, unit='N', doc='of the base force/torque sensor')
     gate_probability: float = quantity(0.9999, doc='with which a right sample passes the gate')
     misfit: float = quantity(
         3.0, doc='by which the model may miss a sample in the gate, in units of noise and misfit'
