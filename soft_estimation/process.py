@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,7 +16,6 @@ from soft_dynamics.robot import Robot
 
 from .kernels import advance, glance
 
-WRENCH = [3, 4, 5, 0, 1, 2]  # torque and force among the forces of a base, whose positions come first
 CONSTANT_WORK = ('gain', 'volume')  # chambers whose generalised force does not depend on the pose
 
 
@@ -122,25 +120,22 @@ class Process:
     def base_wrench(self, x: Array, pressure: Array) -> tuple[Array, Array]:
         """(W, dW/dx): the wrench on the robot at its base under its own motion, and its derivatives.
 
-        A fixed base is a prescribed one that does not move, and W the first six forces of inverse dynamics:
-        dW/dx = dW/d(q, qd) + M_W dqdd/dx, all of them exact.
+        A fixed base is a prescribed one that does not move. With tau_0 the first six forces of inverse dynamics,
+        W = T tau_0 and dW/dx = T (dtau_0/d(q, qd) + M_0 dqdd/dx) + dT/dx tau_0.
         """
-        if self._on_moving_base is None:
-            W = functools.partial(self._moving_base_wrench, pressure)
-            return W(x), slopes(W, x)
-        n, robot, zero = self.n, self._on_moving_base, np.zeros(6)
+        n, is_fixed = self.n, self._on_moving_base is not None
+        robot, still = self._on_moving_base or self.robot, np.zeros(6 if is_fixed else 0)
         A, B, rates = self.linearise(x, pressure)
-        q, qd, qdd = (np.concatenate([zero, part]) for part in (x[:n], rates[:n], rates[n:]))
-        dq, dqd, M = (slope[WRENCH, 6:] for slope in robot.inverse_derivatives(q, qd, qdd))
+        q, qd, qdd = (np.concatenate([still, part]) for part in (x[:n], rates[:n], rates[n:]))
+        T, tau_0 = wrench_of_base(q[3:6]), robot.inverse_dynamics(q, qd, qdd)[:6]
+        dq, dqd, M = (T @ slope[:6, still.size :] for slope in robot.inverse_derivatives(q, qd, qdd))
+        if not is_fixed:
+            dq[:, 3:6] += slopes(lambda rows: np.array([wrench_of_base(row) @ tau_0 for row in rows]), q[3:6])
         H = np.zeros((6, self.size))
         H[:, : 2 * n] = np.concatenate([dq, dqd], 1) + M @ A[n:]
         if self.size > 2 * n:
             H[:, 2 * n :] = M @ B[n:]
-        return robot.inverse_dynamics(q, qd, qdd)[WRENCH], H
-
-    def _moving_base_wrench(self, pressure: Array, x: Array) -> Array:
-        n = self.n
-        return self.robot.base_wrench(x[..., :n], x[..., n : 2 * n], self.acceleration(x, pressure))
+        return T @ tau_0, H
 
     def predict(self, belief: Belief, t: float, pressure: Array) -> Belief:
         """The belief at a later time under constant pressures."""
@@ -179,6 +174,24 @@ def force_scale(robot: Robot) -> Array:
     eps = 1e-6
     stiffness = np.abs(robot.elastic(robot.rest + eps) - robot.elastic(robot.rest - eps)) / (2.0 * eps)
     return np.where(reach > 0.0, reach, stiffness)
+
+
+def wrench_of_base(cardan: Array) -> Array:
+    """T (6, 6): torque and force in the base's axes from the forces on its coordinates x, y, z and Cardan angles."""
+    (sa, sb, sc), (ca, cb, cc) = np.sin(cardan).tolist(), np.cos(cardan).tolist()
+    R_WB = np.array(
+        [
+            [cb * cc, -cb * sc, sb],
+            [ca * sc + sa * sb * cc, ca * cc - sa * sb * sc, -sa * cb],
+            [sa * sc - ca * sb * cc, sa * cc + ca * sb * sc, ca * cb],
+        ]
+    )
+    axes = np.array(
+        [R_WB[0], [sc, cc, 0.0], [0.0, 0.0, 1.0]]
+    )  # about which each angle turns the base, in its axes
+    T = np.zeros((6, 6))
+    T[:3, 3:], T[3:, :3] = np.linalg.inv(axes), R_WB.T
+    return T
 
 
 def with_moving_base(robot: Robot) -> Robot:
