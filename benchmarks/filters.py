@@ -56,6 +56,7 @@ def update(settings: Settings) -> list[Row]:
 
         def once(estimator: ModelFilter = estimator, packet: Packet = now) -> None:
             feed(estimator, packet)
+            estimator.belief()  # the work is done when somebody asks
 
         samples = take_turns([Case(once)], settings.repetitions)[0]
         rows.append(Row('estimation.update', f'update with {what}, 24 states', Figure.of(samples, 's')))

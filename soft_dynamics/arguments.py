@@ -40,6 +40,8 @@ def as_states(n: int, **values: Any) -> tuple[dict[str, Array], bool]:
     Single states are repeated to the length of the batch. Raises ValueError with expected and actual shape.
     """
     arrays = {name: as_array(name, value) for name, value in values.items()}
+    if all(a.shape == (n,) for a in arrays.values()):
+        return {name: a[None] for name, a in arrays.items()}, True
     counts = {a.shape[0] for a in arrays.values() if a.ndim == 2}
     for name, a in arrays.items():
         if a.ndim not in (1, 2) or a.shape[-1] != n:
