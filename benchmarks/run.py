@@ -26,20 +26,18 @@ from benchmarks.table import Row, markdown, text
 LIMITS = """
 ## What holds the slow ones back
 
-- **Inverse dynamics per Python call.** Two thirds of it are the way in, as the row of the empty kernel shows: numba's
-  dispatcher, five arrays taken out of Python objects, the array of the result. Another tenth of a microsecond is the
-  scratch memory of the recursion.
+- **Inverse dynamics per Python call.** More than half of it is the way in, as the row of the empty kernel shows: numba's
+  dispatcher, five arrays taken out of Python objects, the array of the result.
 - **Rollouts on two cores.** The motions run side by side and share nothing, but wall time counts what others do to
   either core. On a busy machine the threads of OpenMP spin while they wait for one another, and two are far slower
   than one; with `OMP_WAIT_POLICY=PASSIVE` they are not.
 - **A client's first answer from the node.** The node is ready after one to two seconds; in some starts DDS takes
   another two until client and service have found each other.
 
-All of these are slower, in CPU time too, when more processes want to run than there are cores: every change of process
-takes the caches along. The forward dynamics of 3 arcs and links took 2.8 µs in six fresh processes on a quiet machine,
-wherever their arrays lay and whether or not the other core was busy, and 5.1 µs at a load of 7; the 10 s of
-pneumatic_arm took 38 ms and 42 ms, the cycle of the predictive law 8 ms and 37 ms, and two cores were 1.9 and 1.15
-times as fast as one.
+This run was made at a load of 7 on two cores, and should be repeated on a quiet machine. Three of its misses are rows that
+an earlier run of earlier code at a load of 0.9 did not have, or that are near their limit: the forward dynamics of 3 arcs
+and links, the cycle of the predictive law, and the rollouts on two cores. How much of each is the load and how much the
+code was not separated.
 """
 METHOD = """
 Process-CPU time where nothing else is said. The candidates take turns, so that whatever else the machine does disturbs
