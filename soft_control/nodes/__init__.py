@@ -1,1 +1,5 @@
 """ROS 2 nodes: thin shells around the core modules."""
+
+import os
+
+os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')  # small matrices: two threads wait for each other
