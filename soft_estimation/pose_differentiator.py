@@ -31,7 +31,7 @@ class PoseDifferentiator:
         self,
         robot: Robot,
         config: DifferentiatorConfig | None = None,
-        max_residual: float = 0.05,
+        max_residual: float = 0.1,
         sensors: Iterable[str] | None = None,
     ) -> None:
         self._tracking = Tracking(robot)
