@@ -113,6 +113,8 @@ class Process:
             n, tau = self.n, self.force(x, pressure)
             q, qd = x[:n], x[n : 2 * n]
             A, B = self.robot.linearize(q, qd, tau)
+            if self._actuation is None:  # the chambers push elsewhere when the robot moves
+                A[:, :n] += B @ slopes(lambda rows: self.robot.actuation(rows) @ pressure, q)
             rates = np.concatenate([qd, self.robot.forward_dynamics(q, qd, tau)])
             self._last = x, pressure, Linearisation(A, B, rates)
         return self._last[2]
