@@ -10,6 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 from geometry_msgs.msg import InertiaStamped, PoseStamped, WrenchStamped
+from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples, SoftState
@@ -27,6 +28,7 @@ from soft_dynamics.ros.qos import SENSOR, STATE
 from soft_dynamics.ros.run import run_node
 from soft_estimation.configuration import frame_index
 from soft_estimation.differentiator import DifferentiatorConfig
+from soft_estimation.in_order import InOrder
 from soft_estimation.loads import TipLoad, TipLoadOfStates
 from soft_estimation.model_filter import FilterConfig, ModelFilter
 from soft_estimation.pose_differentiator import PoseDifferentiator
@@ -37,6 +39,10 @@ from soft_estimation.sensing import wrench_at_base
 METHODS = ('model', 'differentiator')
 POSE_KINDS = ('mocap', 'vive')
 FUTURE_LIMIT = 0.1  # [s] a stamp further ahead of the clock is wrong
+EVERY = QoSProfile(depth=1000, reliability=SENSOR.reliability)  # with at_samples no sample is to be lost
+HOLD_NS = (
+    50_000_000  # with at_samples: how much later than the newest a sample may arrive and still be in order
+)
 JUMP_LIMIT = 0.5  # [s] a clock that goes back further has been set anew: a bag that starts over
 
 
@@ -62,7 +68,7 @@ class Config:
     )
     at_samples: bool = quantity(
         False,
-        doc='publish at the times of samples only, not for now: a played bag then gives the same states',
+        doc='samples in the order of their stamps, 50 ms late, and states at their times: a played bag gives the same',
     )
     filter: FilterConfig = FilterConfig()
     differentiator: DifferentiatorConfig = DifferentiatorConfig()
@@ -155,6 +161,7 @@ class StateEstimator(ManagedNode):
     def _make_estimator(self) -> None:
         self._estimator = self._make_filter()
         self._collectors = {kind: PoseCollector(names) for kind, names in self._bodies.items()}
+        self._in_order = InOrder(HOLD_NS)
         self._published_ns = 0
         self._load = TipLoadOfStates(TipLoad(self._robot)) if self._weighs else None
         self._wrench_B: Array | None = None
@@ -169,9 +176,10 @@ class StateEstimator(ManagedNode):
 
     def _subscribe(self, sensors: list[Sensor]) -> None:
         def add(kind: type[Any], topic: str, callback: Callable[[Any], None]) -> Subscription:
-            self._inputs.append(self.create_subscription(kind, topic, callback, SENSOR))
+            self._inputs.append(self.create_subscription(kind, topic, callback, qos))
             return self._inputs[-1]
 
+        qos = EVERY if self.config.at_samples else SENSOR
         self._single_bodies = {kind: [] for kind in self._bodies}
         for kind in self._bodies:
             add(BodyPoses, f'{kind}/frame', partial(self._on_frame, kind))
@@ -254,14 +262,20 @@ class StateEstimator(ManagedNode):
         self._feed('pressure', 'pressure', msg, feed)
 
     def _feed(self, name: str, kind: str, msg: Any, feed: Callable[[float], bool]) -> None:
-        """Let a sample in, unless it comes too soon after the last one of its sensor or makes no sense.
-
-        feed tells whether there is news for the state.
-        """
+        """Let a sample in: at once, or with `at_samples` in the order of stamps. feed tells if there is news."""
         now_ns, stamp_ns = self._clock_ns(), time_to_ns(msg.header.stamp)
-        if self._start_ns is None:
-            self._start_ns = stamp_ns if self.config.at_samples else now_ns
-        t, now = (stamp_ns - self._start_ns) * 1e-9, (now_ns - self._start_ns) * 1e-9
+        if not self.config.at_samples:
+            self._start_ns = now_ns if self._start_ns is None else self._start_ns
+            self._take(name, kind, (stamp_ns - self._start_ns) * 1e-9, feed)
+            return
+        for ready_ns, source, _, (what, tell) in self._in_order.add(stamp_ns, name, (kind, feed)):
+            self._start_ns = ready_ns if self._start_ns is None else self._start_ns
+            self._take(source, what, (ready_ns - self._start_ns) * 1e-9, tell)
+
+    def _take(self, name: str, kind: str, t: float, feed: Callable[[float], bool]) -> None:
+        """A sample at time t, unless it comes too soon after the last one of its sensor or makes no sense."""
+        now_ns = self._now_ns
+        now = (now_ns - (self._start_ns or 0)) * 1e-9
         if abs(t - self._last_fed.get(name, -np.inf)) < 0.9 / max(self.config.sensor_rate, self.config.rate):
             return
         try:

@@ -1,0 +1,26 @@
+"""Samples come out in the order of their stamps, whatever the order of their arrival."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from soft_estimation.in_order import InOrder
+
+
+def test_the_order_of_arrival_does_not_matter() -> None:
+    random = np.random.default_rng(0)
+    samples = [(10 * k, name) for k in range(100) for name in 'ab']
+    runs = []
+    for _ in range(2):
+        arrival = sorted(samples, key=lambda sample: sample[0] + random.uniform(0, 40))
+        line = InOrder(50)
+        runs.append([item[:2] for t, name in arrival for item in line.add(t, name, None)])
+    assert runs[0] == sorted(runs[0])
+    assert runs[0] == runs[1]
+    assert len(runs[0]) >= len(samples) - 12
+
+
+def test_what_is_too_late_comes_out_at_once() -> None:
+    line = InOrder(50)
+    line.add(1000, 'a', 'first')
+    assert [item.sample for item in line.add(900, 'a', 'late')] == ['late']
