@@ -1,6 +1,6 @@
 """Close the loop over processes on the virtual rig and measure it: latency of every stage, CPU of every node.
 
-python -m benchmarks.closed_loop [--seconds 30] [--rate 200] [--write-docs]
+python -m benchmarks.closed_loop [--seconds 30] [--rate 200] [--realtime 20] [--everything] [--write-docs]
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from benchmarks.serialized import stamp_ns, taken
 from soft_dynamics.arguments import Array
 
 METHOD = """
-`simulation.launch.xml` without F/T sensor and pictures: virtual rig, bridges, estimator, controller and model are
+`simulation.launch.xml` at ordinary priority without F/T sensor and `shape_publisher`: virtual rig, bridges, estimator,
+controller and model are
 processes of their own on one computer, and so is the listener that measures. The configuration controller is asked
 to follow Wang's figure of eight again and again; when states come too late it vents, as the last line tells. A
 frame's way begins when the virtual Motive takes it in hand (its encoding counts; the time is in the packet) and
@@ -33,7 +34,6 @@ ends when the DDS of another process has the command. Stages end when DDS gets t
 poses of the frame, the first state after them, the first command after that. CPU is of one core, user and system.
 """
 DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'control.md'
-BEGIN, END = '<!-- benchmarks.closed_loop -->', '<!-- end of benchmarks.closed_loop -->'
 ROBOT = 'honeycomb_arm'
 TARGET = 5e-3  # [s] packet to command, 99 %
 PATIENCE = 90.0  # [s] until the loop has to run
@@ -136,7 +136,9 @@ def measure(
     eight, seconds = Eight(sd.load(ROBOT), EIGHT), options.seconds
     arguments = {name: getattr(options, name) for name in ('rate', 'estimator', 'realtime')}
     rclpy.init()
-    with Simulation(say, robot=ROBOT, shape='false', ft='none', **arguments) as simulation:
+    if not options.everything:
+        arguments |= {'shape': 'false', 'ft': 'none'}
+    with Simulation(say, robot=ROBOT, **arguments) as simulation:
         listener = Listener(simulation.ports['mocap_port'])
         if options.realtime:
             raise_priority(options.realtime)  # it stands for the next node of the loop
@@ -201,7 +203,11 @@ def moments(listener: Listener, begin_ns: int, end_ns: int) -> dict[str, Array]:
     columns = 1e-9 * (np.array(ways).T - begin_ns)
     names = ('sent', 'pose', 'state', 'command', 'arrived')
     idle = np.mean([m.is_zero for m in listener.commands.messages if begin_ns <= m.published < end_ns])
-    return dict(zip(names, columns, strict=True)) | {'lost': np.array([lost]), 'idle': np.array([idle])}
+    states = (
+        np.mean((published['state'] >= begin_ns) & (published['state'] < end_ns)) * published['state'].size
+    )
+    counts = {'lost': lost, 'idle': idle, 'state rate': states / (1e-9 * (end_ns - begin_ns))}
+    return dict(zip(names, columns, strict=True)) | {name: np.array([x]) for name, x in counts.items()}
 
 
 def _cpu(pid: int) -> float:
@@ -257,6 +263,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=0,
         help='priority of all nodes but the model, 1 to 99; default 0: ordinary',
     )
+    parser.add_argument('--everything', action='store_true', help='with F/T sensor and shape_publisher')
     parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}')
     options = parser.parse_args(arguments)
     if not options.seconds >= 2.0:
@@ -274,14 +281,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verdict = 'met' if p99 <= TARGET else 'missed'
     count, lost = way['sent'].size, int(way['lost'][0])
     idle = 100.0 * float(way['idle'][0])
-    rate = f'{count} frames in {options.seconds:g} s, {lost} without a command; vented in {idle:.0f} % of the commands'
+    rate = (
+        f'{count} frames in {options.seconds:g} s, {lost} without a command; {way["state rate"][0]:.0f} states a '
+        f'second; vented in {idle:.0f} % of the commands'
+    )
     where = f'{os.cpu_count()} cores, load {load():.1f}, Python {platform.python_version()}'
     line = f'{rate}; {where}. Target {1e3 * TARGET:g} ms (99 %): {verdict}.'
     print(f'{text(stages)}\n\n{text(nodes)}\n\n{line}')
     if options.write_docs:
-        replace_part(
-            DOCS, BEGIN, END, f'{METHOD.strip()}\n\n{markdown(stages)}\n\n{markdown(nodes)}\n\n{line}'
+        flags = ' --everything' * options.everything + f' --realtime {options.realtime}' * bool(
+            options.realtime
         )
+        name = f'benchmarks.closed_loop{flags}'
+        method = '' if flags else f'{METHOD.strip()}\n\n'
+        part = f'{method}{markdown(stages)}\n\n{markdown(nodes)}\n\n{line}'
+        replace_part(DOCS, f'<!-- {name} -->', f'<!-- end of {name} -->', part)
     return 0
 
 
