@@ -71,7 +71,7 @@ def _study(optuna: Any, options: Options, name: str) -> Any:
         study = optuna.create_study(study_name=name, storage=options.storage or None, load_if_exists=True)
     except ImportError as error:
         raise ValueError(f'storage: no driver for {_server(options.storage)} ({error}): {DRIVER}') from None
-    except (optuna.exceptions.OptunaError, ValueError, _sql_error()) as error:
+    except Exception as error:  # of Optuna, SQLAlchemy or the driver of a database
         reason = str(error).strip().splitlines()[0]
         raise ValueError(f'storage: cannot use {_server(options.storage)}: {reason}') from None
     words = [options.seed, len(study.trials), *([os.getpid()] if is_shared else [])]
@@ -84,12 +84,6 @@ def _server(storage: str) -> str:
     """A storage's URL without its password."""
     scheme, mark, rest = storage.partition('://')
     return f'{scheme}{mark}{rest.rpartition("@")[2]}'
-
-
-def _sql_error() -> type[Exception]:
-    from sqlalchemy.exc import SQLAlchemyError
-
-    return SQLAlchemyError
 
 
 def _optuna() -> Any:

@@ -156,7 +156,8 @@ class StateEstimator(ManagedNode):
     def _make_filter(self) -> Any:
         if self.config.method == 'model':
             return ModelFilter(self._robot, self.config.filter)
-        return PoseDifferentiator(self._robot, self.config.differentiator)
+        bodies = set().union(*self._bodies.values())
+        return PoseDifferentiator(self._robot, self.config.differentiator, sensors=bodies)
 
     def _make_estimator(self) -> None:
         self._estimator = self._make_filter()
