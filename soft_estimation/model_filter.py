@@ -42,16 +42,22 @@ class Estimate(NamedTuple):
 
 @dataclass(slots=True)
 class _Entry:
-    """A thing that happened at time t, and the belief and the pressures after it."""
+    """A thing that happened at time t, the pressures after it, and the last belief, which may be a little older."""
 
     t: float
     measurement: Any = None  # a Measurement, pressures, or nothing
     belief: Any = None
     pressure: Any = None
+    pushed: Any = 0.0  # [Pa s] pressures since the belief, integrated
     refused_since: dict[str, float] = field(default_factory=dict)  # by sensor
     accepted_at: float = -math.inf  # the last sample of any sensor
     begins_anew: bool = False
     is_counted: bool = False
+
+    def mean_pressure(self, t: float) -> Array:
+        """From the belief until t."""
+        lasting = t - self.belief.t
+        return (self.pushed + (t - self.t) * self.pressure) / lasting if lasting > 0.0 else self.pressure
 
 
 _time = operator.attrgetter('t')
@@ -74,6 +80,9 @@ class ModelFilter:
         spreads = self.config.start_spread, self.config.start_rate_spread
         self._relocation = Relocation(self.process, tracking, spreads, noise.of_kind)
         self._is_smooth = all(isinstance(s, Arc | Universal | Link) for s in robot.description.segments)
+        self._step = (
+            self.process.noise.step if self.config.history < math.inf else 0.0
+        )  # smoothed at all samples
         self._gates: dict[int, float] = {}
         self._log: list[_Entry] = []
         self._done = 0  # entries of the log whose belief is up to date
@@ -142,12 +151,13 @@ class ModelFilter:
         """The state at time t [s], not before the last sample. Raises ValueError before the first sample."""
         if not self._log:
             raise ValueError('estimate: nothing was fed yet')
-        if t > self._log[-1].t + self.process.noise.step:  # kept, or it is computed again and again
-            self._insert(_Entry(t))
         self._catch_up()
+        if t > self._log[-1].belief.t + self.process.noise.step:  # kept, or it is computed again and again
+            self._insert(_Entry(max(t, self._log[-1].t)))
+            self._catch_up()
         last, n = self._log[-1], self.process.n
         t = max(t, last.t)
-        x, variance = self.process.glance(last.belief, t, last.pressure)
+        x, variance = self.process.glance(last.belief, t, last.mean_pressure(t))
         qdd = self.process.acceleration(x, last.pressure)
         force = x[2 * n :].copy() if self.process.size > 2 * n else np.zeros(n)
         return Estimate(t, x[:n].copy(), x[n : 2 * n].copy(), qdd, variance.copy(), force)
@@ -168,8 +178,11 @@ class ModelFilter:
         beliefs: list[Belief] = [later.belief]
         for entry in reversed(self._log[:-1]):
             belief = entry.belief
+            if belief is later.belief:
+                later = entry
+                continue
             if not later.begins_anew:
-                predicted, Phi = self.process.transition(belief, later.t, entry.pressure)
+                predicted, Phi = self.process.transition(belief, later.t, entry.mean_pressure(later.t))
                 C = belief.P @ Phi.T @ _inverse(predicted.P)
                 x = belief.x + C @ (beliefs[-1].x - predicted.x)
                 P = belief.P + C @ (beliefs[-1].P - predicted.P) @ C.T
@@ -224,12 +237,16 @@ class ModelFilter:
         """Fill in the belief after an entry from the one before it."""
         item.pressure, item.belief, item.begins_anew = last.pressure, last.belief, False
         item.refused_since, item.accepted_at = last.refused_since, last.accepted_at
-        if item.t > last.t:
+        is_pressure, since = isinstance(item.measurement, np.ndarray), last.belief.t
+        if is_pressure and item.t <= since + self._step:  # of so short a time the mean will do
+            item.pushed = last.pushed + (item.t - last.t) * last.pressure
+        elif item.t > since:
+            item.pushed = 0.0
             try:
-                item.belief = self.process.predict(last.belief, item.t, last.pressure)
+                item.belief = self.process.predict(last.belief, item.t, last.mean_pressure(item.t))
             except (SoftRobotError, ValueError):  # the mean has left what the model can do
                 self._begin_anew(item, self._relocation.from_rest(item.t))
-        if isinstance(item.measurement, np.ndarray):
+        if is_pressure:
             item.pressure = item.measurement
         elif item.measurement is not None:
             self._correct(item, item.measurement)

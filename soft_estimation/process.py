@@ -108,16 +108,22 @@ class Process:
         return self.robot.forward_dynamics(x[..., :n], x[..., n : 2 * n], self.force(x, pressure))
 
     def linearise(self, x: Array, pressure: Array) -> Linearisation:
-        """Exact derivatives at x; those of the last call are kept, for arrays that nobody changes."""
-        if self._last is None or self._last[0] is not x or self._last[1] is not pressure:
-            n, tau = self.n, self.force(x, pressure)
+        """Derivatives at x, and the rates there.
+
+        Those of the last call serve again for the same array under other pressures: accelerations are linear in the
+        forces, and A hardly changes with what pressures change between two samples.
+        """
+        tau = self.force(x, pressure)
+        if self._last is None or self._last[0] is not x:
+            n = self.n
             q, qd = x[:n], x[n : 2 * n]
             A, B = self.robot.linearize(q, qd, tau)
             if self._actuation is None:  # the chambers push elsewhere when the robot moves
                 A[:, :n] += B @ slopes(lambda rows: self.robot.actuation(rows) @ pressure, q)
             rates = np.concatenate([qd, self.robot.forward_dynamics(q, qd, tau)])
-            self._last = x, pressure, Linearisation(A, B, rates)
-        return self._last[2]
+            self._last = x, tau, Linearisation(A, B, rates)
+        _, tau_then, linear = self._last
+        return linear._replace(rates=linear.rates + linear.B @ (tau - tau_then))
 
     def base_wrench(self, x: Array, pressure: Array) -> tuple[Array, Array]:
         """(W, dW/dx): the wrench on the robot at its base under its own motion, and its derivatives.

@@ -1,7 +1,8 @@
 """An executor for nodes that live on messages: it waits on what it waited on before, and calls the callback at once.
 
 rclpy's SingleThreadedExecutor makes its wait set, and a coroutine with a task around the callback, anew for each
-message; that takes longer than most callbacks do.
+message; that takes longer than most callbacks do. To be woken costs as much again, so a node that has use for some
+messages only when others come takes them `in_passing`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,27 @@ from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.subscription import Subscription
 
 _WHOLE_PERIOD = 0.5  # [s] so often rclpy's own way is gone too, which also looks at QoS events
+
+
+def in_passing(subscription: Subscription, is_in_passing: bool = True) -> None:
+    """Let the executor not wait for these messages, but take them all before whatever else it has to do."""
+    subscription.is_in_passing = is_in_passing
+
+
+def take_all(subscription: Subscription) -> None:
+    """Call the callback with the messages that have arrived, no more than the subscription keeps."""
+    for _ in range(subscription.qos_profile.depth):
+        if not _take(subscription):
+            return
+
+
+def _take(subscription: Subscription) -> bool:
+    """Call the callback with the next message; False if there is none."""
+    taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
+    if taken is not None:
+        only_message = subscription._callback_type is Subscription.CallbackType.MessageOnly
+        subscription.callback(*(taken[:1] if only_message else taken))
+    return taken is not None
 
 
 class LeanExecutor(SingleThreadedExecutor):
@@ -40,7 +62,7 @@ class LeanExecutor(SingleThreadedExecutor):
         t = time.monotonic()
         if self._stale:
             self._prepare()
-        if t - self._whole_t > _WHOLE_PERIOD or not all(task.done() for task, *_ in self._tasks):
+        if t - self._whole_t > _WHOLE_PERIOD or self._is_busy():
             self._whole_t = t
             super().spin_once(0.0)
             return
@@ -62,7 +84,9 @@ class LeanExecutor(SingleThreadedExecutor):
         """List what to wait on."""
         self._stale = False
         nodes = self.get_nodes()
-        subscriptions = [s for node in nodes for s in node.subscriptions]
+        every = [s for node in nodes for s in node.subscriptions]
+        subscriptions = [s for s in every if not getattr(s, 'is_in_passing', False)]
+        self._in_passing = [s for s in every if s not in subscriptions]
         timers = [t for node in nodes for t in node.timers]
         clients = [c for node in nodes for c in node.clients]
         services = [s for node in nodes for s in node.services]
@@ -79,8 +103,18 @@ class LeanExecutor(SingleThreadedExecutor):
         self._subscriptions = {each.handle.pointer: each for each in subscriptions}
         self._timers = {each.handle.pointer: each for each in timers}
 
+    def _is_busy(self) -> bool:
+        """Whether a callback that rclpy's own way began, a service's perhaps, is not done."""
+        if self._tasks:
+            with self._tasks_lock:
+                self._tasks[:] = [each for each in self._tasks if not each[0].done()]
+        return bool(self._tasks)
+
     def _call_ready(self) -> None:
         """Call what is ready; once entities have changed, the rest is found again by the next wait."""
+        for subscription in self._in_passing:
+            if not self._stale:
+                take_all(subscription)
         for pointer in self._wait_set.get_ready_entities('timer'):
             timer = self._timers[pointer]
             if not self._stale and timer.handle.is_timer_ready():
@@ -89,9 +123,4 @@ class LeanExecutor(SingleThreadedExecutor):
         for pointer in self._wait_set.get_ready_entities('subscription'):
             if self._stale:
                 return
-            subscription = self._subscriptions[pointer]
-            taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
-            if taken is None:
-                continue
-            only_message = subscription._callback_type is Subscription.CallbackType.MessageOnly
-            subscription.callback(*(taken[:1] if only_message else taken))
+            _take(self._subscriptions[pointer])

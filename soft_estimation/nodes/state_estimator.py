@@ -22,6 +22,7 @@ from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot, load
 from soft_dynamics.ros.conversions import float64s, pose_to_arrays, time_from_ns, time_to_ns, wrench_to_array
 from soft_dynamics.ros.diagnostics import Diagnostics
+from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.lifecycle import ManagedNode
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import SENSOR, STATE
@@ -38,7 +39,10 @@ from soft_estimation.sensing import wrench_at_base
 
 METHODS = ('model', 'differentiator')
 POSE_KINDS = ('mocap', 'vive')
+LEADERS = (*POSE_KINDS, 'fiber', 'ft')  # the first of them that is heard makes a state due
+LEAD_NS = 100_000_000  # a leader that has been silent for longer is none
 FUTURE_LIMIT = 0.1  # [s] a stamp further ahead of the clock is wrong
+NEWEST = QoSProfile(depth=1, reliability=SENSOR.reliability)
 EVERY = QoSProfile(depth=1000, reliability=SENSOR.reliability)  # with at_samples no sample is to be lost
 HOLD_NS = (
     50_000_000  # with at_samples: how much later than the newest a sample may arrive and still be in order
@@ -97,7 +101,7 @@ class StateEstimator(ManagedNode):
         self._publisher = self.create_publisher(SoftState, 'state', STATE)
         self._load_publisher = self.create_publisher(InertiaStamped, 'tip_load', STATE)
         self._diagnostics = Diagnostics(self, 'not configured', {'state': self._status})
-        self._inputs: list[Subscription] = []
+        self._inputs: dict[Subscription, str] = {}  # and the kinds of their sensors
         self._single_bodies: dict[str, list[Subscription]] = {}  # of the inputs, by kind
         self._timer: Timer | None = None
         self._configured = False
@@ -113,7 +117,6 @@ class StateEstimator(ManagedNode):
         for sensor in sensors:
             kinds.setdefault(sensor.kind, set()).add(sensor.name)
         self._bodies = {kind: kinds[kind] for kind in POSE_KINDS if kind in kinds}
-        self._leading = set(self._bodies) or {'fiber' if 'fiber' in kinds else 'ft'}
         self._showing = kinds.keys() & {*POSE_KINDS, 'fiber'} or {'ft'}  # without them the state is a guess
         self._weighs = self.config.method == 'model' and 'ft' in kinds and kinds.keys() != {'ft'}
         self._make_estimator()
@@ -135,7 +138,7 @@ class StateEstimator(ManagedNode):
     def on_cleanup(self, state: Any) -> Any:
         for subscription in self._inputs:
             self.destroy_subscription(subscription)
-        self._inputs, self._configured = [], False
+        self._inputs, self._configured = {}, False
         return super().on_cleanup(state)
 
     def _chosen(self, robot: Robot) -> list[Sensor]:
@@ -169,6 +172,8 @@ class StateEstimator(ManagedNode):
         self._pressure: list[float] = []
         self._start_ns: int | None = None
         self._last_fed: dict[str, float] = {}
+        self._heard_ns: dict[str, int] = {}
+        self._leading = ''
         self._sources: set[str] = set()
         self._samples, self._states = RateCounter(), RateCounter()
         self._refused, self._refusal, self._now_ns = 0, '', 0
@@ -176,28 +181,29 @@ class StateEstimator(ManagedNode):
     # ---- sensors -------------------------------------------------------------------------------------------------
 
     def _subscribe(self, sensors: list[Sensor]) -> None:
-        def add(kind: type[Any], topic: str, callback: Callable[[Any], None]) -> Subscription:
-            self._inputs.append(self.create_subscription(kind, topic, callback, qos))
-            return self._inputs[-1]
+        def add(kind: str, message: type[Any], topic: str, callback: Callable[[Any], None]) -> Subscription:
+            keeps = EVERY if self.config.at_samples else SENSOR if kind == 'pressure' else NEWEST
+            subscription = self.create_subscription(message, topic, callback, keeps)
+            self._inputs[subscription] = kind
+            return subscription
 
-        qos = EVERY if self.config.at_samples else SENSOR
         self._single_bodies = {kind: [] for kind in self._bodies}
         for kind in self._bodies:
-            add(BodyPoses, f'{kind}/frame', partial(self._on_frame, kind))
+            add(kind, BodyPoses, f'{kind}/frame', partial(self._on_frame, kind))
         for sensor in sensors:
             if sensor.kind in POSE_KINDS:
                 topic, callback = f'{sensor.kind}/{sensor.name}/pose', partial(self._on_pose, sensor)
-                self._single_bodies[sensor.kind].append(add(PoseStamped, topic, callback))
+                self._single_bodies[sensor.kind].append(add(sensor.kind, PoseStamped, topic, callback))
             elif sensor.kind == 'fiber':
-                add(ShapeSamples, 'fiber/shape', partial(self._on_shape, sensor))
+                add('fiber', ShapeSamples, 'fiber/shape', partial(self._on_shape, sensor))
             else:
-                add(WrenchStamped, 'ft/wrench', partial(self._on_wrench, sensor))
+                add('ft', WrenchStamped, 'ft/wrench', partial(self._on_wrench, sensor))
         if self.config.method == 'model':
-            add(ChamberPressures, 'pressure/measured', self._on_pressure)
+            add('pressure', ChamberPressures, 'pressure/measured', self._on_pressure)
 
     def _on_frame(self, kind: str, msg: BodyPoses) -> None:
         for subscription in self._single_bodies.pop(kind, ()):  # frames have it all, at a fifth of the cost
-            self._inputs.remove(subscription)
+            del self._inputs[subscription]
             self.destroy_subscription(subscription)
 
         def feed(t: float) -> bool:
@@ -241,7 +247,7 @@ class StateEstimator(ManagedNode):
 
     def _on_wrench(self, sensor: Sensor, msg: WrenchStamped) -> None:
         def feed(t: float) -> bool:
-            if 'ft' not in self._leading and not self._estimator.located:
+            if 'ft' not in self._showing and not self._estimator.located:
                 return False  # it cannot tell from which pose to begin
             wrench_S = wrench_to_array(msg.wrench)
             self._estimator.feed_wrench(t, sensor.name, wrench_S)
@@ -290,11 +296,24 @@ class StateEstimator(ManagedNode):
         self._sources.add(kind)
         if kind in self._showing:
             self._samples.tick(now_ns * 1e-9)
+            self._heard_ns[kind] = now_ns
+            self._choose_leader()
         at_samples = self.config.at_samples
         waited = at_samples or now_ns - self._published_ns > 0.5e9 / self.config.rate
-        if is_news and kind in self._leading and waited and self._timer is not None:
+        if is_news and kind == self._leading and waited and self._timer is not None:
             self._timer.reset()  # the next period begins with this state
             self._publish(t if at_samples else None)
+
+    def _choose_leader(self) -> None:
+        """Be woken by the best sensor that is heard only: then the newest samples of the others are there too."""
+        heard = (kind for kind in LEADERS if self._now_ns - self._heard_ns.get(kind, 0) < LEAD_NS)
+        leading = next(heard, '')
+        if leading != self._leading:
+            self._leading = leading
+            for subscription, kind in self._inputs.items():
+                in_passing(subscription, kind != leading and not self.config.at_samples)
+            if self.executor is not None:
+                self.executor.wake()
 
     def _refuse(self, name: str, error: ValueError) -> None:
         self._refused += 1

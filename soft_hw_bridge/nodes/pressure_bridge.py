@@ -13,6 +13,7 @@ from std_srvs.srv import Trigger
 
 from soft_dynamics.counters import Status
 from soft_dynamics.ros.conversions import float64s, time_from_ns, time_to_ns
+from soft_dynamics.ros.executor import in_passing, take_all
 from soft_dynamics.ros.qos import COMMAND, SENSOR
 from soft_dynamics.ros.run import run_node
 from soft_hw_bridge.nodes.bridge import BridgeNode
@@ -29,7 +30,10 @@ class PressureBridge(BridgeNode[PressureStream]):
         super().__init__('pressure_bridge', PressureConfig)
         make_stream(self.config)  # says now what would be wrong at configuration
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/measured', SENSOR)
-        self.create_subscription(ChamberPressures, 'pressure/command', self._on_command, COMMAND)
+        self._commands = self.create_subscription(
+            ChamberPressures, 'pressure/command', self._on_command, COMMAND
+        )
+        in_passing(self._commands)  # the thread of the device takes them when it needs them
         self.create_service(Trigger, 'pressure/emergency_stop', self._on_emergency_stop)
 
     def open_device(self) -> tuple[PressureStream, str]:
@@ -38,7 +42,7 @@ class PressureBridge(BridgeNode[PressureStream]):
         return make_stream(config, self.now_ns), f'{config.device} at {where}'
 
     def poll_device(self, device: PressureStream) -> None:
-        for measured in device.poll():
+        for measured in device.poll(lambda: take_all(self._commands)):
             if self.is_active:
                 self._publisher.publish(self._message(device.names, measured))
 

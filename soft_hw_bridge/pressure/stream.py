@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -80,9 +80,10 @@ class PressureStream:
             else:
                 self._guard.refuse('command for other chambers than those of the robot')
 
-    def poll(self) -> list[Measured]:
-        """Wait for the next cycle, put out what the guard allows, return what was measured."""
+    def poll(self, take_commands: Callable[[], None] = lambda: None) -> list[Measured]:
+        """Wait for the next cycle, take commands, put out what the guard allows, return what was measured."""
         time.sleep(max(self._schedule.due - time.monotonic(), 0.0))
+        take_commands()
         t = time.monotonic()
         self._schedule.done(t)
         if not self._is_open and not self._backoff.is_due(t):

@@ -94,6 +94,12 @@ class Device(ABC):
         self.faults.clear()
         self.faults.drop = self._stream.drop
 
+    @property
+    def due(self) -> float:
+        """When it samples or sends next [s]."""
+        sampling = self._taken / self._stream.rate
+        return min(sampling, self._waiting[0][0] + self._stream.delay) if self._waiting else sampling
+
     def tick(self, t: float) -> None:
         """Do what is due at time t [s]."""
         if t + TIME_TOLERANCE >= self._taken / self._stream.rate:

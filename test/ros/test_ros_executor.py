@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from traceback import extract_stack
@@ -13,7 +14,7 @@ from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from soft_dynamics.ros.executor import LeanExecutor
+from soft_dynamics.ros.executor import LeanExecutor, in_passing
 
 LIMIT = 30.0  # [s]
 
@@ -60,6 +61,33 @@ def test_a_stream_without_pause_goes_the_short_way(node: Any) -> None:
     node.create_timer(0.0, note)
     until(node, lambda: any(in_a_task) and len(in_a_task) > 1000)
     assert sum(in_a_task) < 0.5 * len(in_a_task)
+
+
+def test_messages_in_passing_wake_nobody_and_come_before_others(node: Any) -> None:
+    heard: list[str] = []
+    talk, aside = (node.create_publisher(String, name, 10) for name in ('talk', 'aside'))
+    for topic in ('talk', 'aside'):
+        made = node.create_subscription(String, topic, lambda message: heard.append(message.data), 10)
+    in_passing(made)
+    until(node, lambda: talk.get_subscription_count() and aside.get_subscription_count())
+    stop = time.monotonic() + 1.0
+    chatter = threading.Thread(
+        target=lambda: [aside.publish(String(data='a')) or time.sleep(0.01) for _ in range(100)]
+    )
+    chatter.start()
+    wakes = 0
+    while time.monotonic() < stop:
+        node.lean.spin_once(timeout_sec=0.1)
+        wakes += 1
+    chatter.join()
+    assert len(heard) > 50
+    assert wakes < 40
+    heard.clear()
+    aside.publish(String(data='a'))
+    time.sleep(0.1)
+    talk.publish(String(data='c'))
+    until(node, lambda: 'c' in heard)
+    assert heard[-2:] == ['a', 'c']
 
 
 def test_entities_may_come_and_go_in_a_callback(node: Any) -> None:
