@@ -86,6 +86,7 @@ def test_messages_in_passing_wake_nobody_and_come_before_others(node: Any) -> No
     aside.publish(String(data='a'))
     time.sleep(0.1)
     talk.publish(String(data='c'))
+    node.lean._whole_t = time.monotonic()  # rclpy's own way, gone now and then, has another order
     until(node, lambda: 'c' in heard)
     assert heard[-2:] == ['a', 'c']
 
