@@ -26,6 +26,7 @@ from .relocation import Relocation
 from .sensing import Measurement, Mounting, PoseSet
 
 ITERATIONS = 6
+AHEAD = 5.0  # steps that the state of now may be ahead of the last belief: sensors that are late must not cost more
 SMALL_STEP = 0.05  # [rad or m] a correction beyond it is linearised again where it leads to
 
 
@@ -80,9 +81,8 @@ class ModelFilter:
         spreads = self.config.start_spread, self.config.start_rate_spread
         self._relocation = Relocation(self.process, tracking, spreads, noise.of_kind)
         self._is_smooth = all(isinstance(s, Arc | Universal | Link) for s in robot.description.segments)
-        self._step = (
-            self.process.noise.step if self.config.history < math.inf else 0.0
-        )  # smoothed at all samples
+        ahead = AHEAD * self.process.noise.step
+        self._ahead = ahead if self.config.history < math.inf else 0.0  # recordings: a belief at each sample
         self._gates: dict[int, float] = {}
         self._log: list[_Entry] = []
         self._done = 0  # entries of the log whose belief is up to date
@@ -152,7 +152,7 @@ class ModelFilter:
         if not self._log:
             raise ValueError('estimate: nothing was fed yet')
         self._catch_up()
-        if t > self._log[-1].belief.t + self.process.noise.step:  # kept, or it is computed again and again
+        if t > self._log[-1].belief.t + AHEAD * self.process.noise.step:  # kept, or it is computed anew each time
             self._insert(_Entry(max(t, self._log[-1].t)))
             self._catch_up()
         last, n = self._log[-1], self.process.n
@@ -238,7 +238,7 @@ class ModelFilter:
         item.pressure, item.belief, item.begins_anew = last.pressure, last.belief, False
         item.refused_since, item.accepted_at = last.refused_since, last.accepted_at
         is_pressure, since = isinstance(item.measurement, np.ndarray), last.belief.t
-        if is_pressure and item.t <= since + self._step:  # of so short a time the mean will do
+        if is_pressure and item.t <= since + self._ahead:  # of so short a time the mean will do
             item.pushed = last.pushed + (item.t - last.t) * last.pressure
         elif item.t > since:
             item.pushed = 0.0

@@ -152,7 +152,7 @@ class Process:
         return belief
 
     def glance(self, belief: Belief, t: float, pressure: Array) -> tuple[Array, Array]:
-        """(x, variances of q and qd) at a later time, at most one step away; of the covariance nothing more."""
+        """(x, variances of q and qd) at a later time, a few steps away at most; of the covariance nothing more."""
         if not t > belief.t:
             return belief.x, np.diagonal(belief.P)[: 2 * self.n]
         return glance(self.linearise(belief.x, pressure), belief.x, belief.P, self._noise, t - belief.t)
