@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import NotConverged, RobotFileError, SingularInertia, SoftRobotError
+from .kernel_cache import use_kernel_cache
 from .resources import robot_names
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ __all__ = [
     'load',
     'robot_names',
 ]
+
+use_kernel_cache()
 
 # Imported when first used: numba takes most of a second, and a sensor bridge never needs it.
 _LATE = {'Robot': 'robot', 'load': 'robot', 'Trajectory': 'simulate'}

@@ -1,7 +1,4 @@
-"""The matrix work of the filter, compiled: a call from Python costs more than most of it.
-
-Numba's cache looks at the file of a function only: who changes `factorise` or `solve_lower` must touch `pose_kernels`.
-"""
+"""The matrix work of the filter, compiled: a call from Python costs more than most of it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.run import INSTALL, ROOT, VENV, environment, kernel_cache
+from soft_dynamics.kernel_cache import kernel_cache
+from tools.run import INSTALL, ROOT, VENV, environment
 
 BUILD = ROOT / 'build'
 SOURCES = BUILD / 'src'
@@ -159,7 +160,7 @@ def stages(ros: str) -> Iterator[Stage]:
     foundation = digest(python, files=cmake + interfaces)
     details = digest(*map(str, linked), files=executables)
     yield Stage(build, [INSTALL, BUILD], foundation, details, survives=False)
-    yield Stage(compile_kernels, [kernel_cache()], digest(python), '', survives=False)
+    yield Stage(compile_kernels, [kernel_cache(ROOT)], digest(python), '', survives=False)
 
 
 def make_venv(ros: str) -> None:
@@ -222,7 +223,7 @@ def build() -> None:
 def compile_kernels() -> None:
     """Fill numba's cache, so that no test, node or demo waits for it."""
     say('compiling the numeric kernels; the first time takes a minute or two')
-    cache = kernel_cache()
+    cache = kernel_cache(ROOT)
     for old in cache.parent.glob('*'):
         if old != cache:
             shutil.rmtree(old, ignore_errors=True)

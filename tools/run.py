@@ -8,7 +8,6 @@ the package (`dynamics` and its like), and ROS 2 from the wheels in .venv or fro
 --own-domain takes a ROS_DOMAIN_ID that no other such run has.
 """
 
-import hashlib
 import os
 import socket
 import sys
@@ -16,6 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from soft_dynamics.kernel_cache import kernel_cache  # noqa: E402
+
 VENV = ROOT / '.venv'
 INSTALL = ROOT / 'install'
 DOMAINS = range(1, 102)  # 102 and above collide with Linux's ephemeral ports
@@ -30,7 +33,7 @@ def environment(base: Mapping[str, str] = os.environ) -> dict[str, str]:
     }
     env.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     env.setdefault('ROS_LOG_DIR', str(ROOT / 'log' / 'ros'))
-    env['NUMBA_CACHE_DIR'] = str(kernel_cache())
+    env['NUMBA_CACHE_DIR'] = str(kernel_cache(ROOT))
     env.setdefault('OMP_WAIT_POLICY', 'PASSIVE')  # threads that wait must not take the core of another node
     env.setdefault('OPENBLAS_NUM_THREADS', '1')  # with two it takes ten times longer when the cores are busy
     env['VIRTUAL_ENV'] = str(VENV)
@@ -50,20 +53,6 @@ def environment(base: Mapping[str, str] = os.environ) -> dict[str, str]:
     _prepend(env, 'AMENT_PREFIX_PATH', [prefix for prefix in prefixes if prefix.is_dir()])
     _prepend(env, 'CMAKE_PREFIX_PATH', [prefix for prefix in prefixes if prefix.is_dir()])
     return env
-
-
-def kernel_cache() -> Path:
-    """Return the folder of compiled kernels: another one whenever a kernel changes.
-
-    numba looks at the file of a kernel only, and would go on using what it compiled from the old text of another
-    file that the kernel takes functions from.
-    """
-    kernels = hashlib.sha256()
-    for path in sorted((ROOT / 'soft_dynamics').glob('*.py')):
-        text = path.read_bytes()
-        if any(mark in text for mark in (b'@inline', b'@njit', b'@intrinsic', b'ELEMENT')):
-            kernels.update(path.name.encode() + text)
-    return ROOT / '.cache' / 'numba' / kernels.hexdigest()[:16]
 
 
 def _prepend(env: dict[str, str], name: str, paths: list[Path]) -> None:

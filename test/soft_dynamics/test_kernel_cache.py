@@ -1,0 +1,99 @@
+"""What numba compiled is used again as long as no kernel changed, and never afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from source_tree import PACKAGES, ROOT
+
+from soft_dynamics.kernel_cache import kernel_cache
+from tools.run import environment
+
+TOP = """
+from numba import njit
+import soft_dynamics
+from .part import part
+
+@njit(cache=True)
+def whole(x):
+    return part(x)
+"""
+PART = """
+from numba import njit
+
+@njit(cache=True)
+def part(x):
+    return {} * x
+"""
+NUMBA_IN_USE = 'import {}, numba; print(numba.config.CACHE_DIR)'
+
+
+def seen_by(code: str, packages: Path, **variables: str) -> str:
+    """Return what a fresh Python prints whose packages come from a folder and who ran no set-up."""
+    env = {name: value for name, value in os.environ.items() if name != 'NUMBA_CACHE_DIR'}
+    env |= {'PYTHONPATH': str(packages), **variables}
+    command = [sys.executable, '-c', code]
+    done = subprocess.run(command, env=env, cwd=packages, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The packages as an installation has them, with no source tree around."""
+    folder = tmp_path / 'site-packages'
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns('__pycache__'))
+    return folder
+
+
+@pytest.mark.parametrize(
+    'file',
+    ['soft_control/box.py', 'soft_estimation/kernels.py', 'soft_dynamics/vec3.py', 'soft_dynamics/chain.py'],
+)
+def test_a_changed_kernel_of_any_package_has_another_cache(installed: Path, file: str) -> None:
+    before = kernel_cache(installed)
+    with (installed / file).open('a') as stream:
+        stream.write('# changed\n')
+    assert kernel_cache(installed) != before
+
+
+def test_a_changed_node_keeps_the_cache(installed: Path) -> None:
+    before = kernel_cache(installed)
+    with (installed / 'soft_control' / 'nodes' / 'controller.py').open('a') as stream:
+        stream.write('# changed\n')
+    assert kernel_cache(installed) == before
+
+
+def test_an_imported_kernel_is_not_used_in_its_old_text(installed: Path, tmp_path: Path) -> None:
+    kernels = installed / 'soft_control'
+    (kernels / 'whole.py').write_text(TOP)
+    found = []
+    for factor in (2, 3):
+        (kernels / 'part.py').write_text(PART.format(factor))
+        run = 'from soft_control.whole import whole; print(whole(1.0))'
+        found.append(float(seen_by(run, installed, XDG_CACHE_HOME=str(tmp_path / 'cache'))))
+    assert found == [2.0, 3.0]
+
+
+@pytest.mark.parametrize('first', ['soft_dynamics', 'numba, soft_dynamics', 'soft_estimation.kernels'])
+def test_numba_of_an_installation_uses_the_users_cache(installed: Path, tmp_path: Path, first: str) -> None:
+    cache = Path(seen_by(NUMBA_IN_USE.format(first), installed, XDG_CACHE_HOME=str(tmp_path / 'cache')))
+    assert cache.parent == tmp_path / 'cache' / 'soft_robot_suite' / 'numba'
+    assert cache.name == kernel_cache(installed).name
+
+
+def test_the_users_choice_of_a_cache_stands(installed: Path, tmp_path: Path) -> None:
+    chosen = str(tmp_path / 'mine')
+    assert seen_by(NUMBA_IN_USE.format('soft_dynamics'), installed, NUMBA_CACHE_DIR=chosen) == chosen
+
+
+def test_source_tree_uses_the_cache_that_set_up_filled() -> None:
+    filled = environment()['NUMBA_CACHE_DIR']
+    assert Path(filled).parent == ROOT / '.cache' / 'numba'
+    assert seen_by(NUMBA_IN_USE.format('soft_dynamics'), ROOT) == filled
