@@ -14,6 +14,7 @@ from .announce import Announced
 from .arguments import Array
 from .errors import NotConverged
 from .forward import OK
+from .halving import Halving, no_next_state
 from .steppers import Plant, Steps
 
 METHODS = ('implicit', 'rk4', 'BDF', 'Radau', 'LSODA', 'DOP853')
@@ -76,21 +77,18 @@ def integrate(plant: Plant, start: Motions, source: Source, t: Array, options: O
 def _fixed_step(plant: Plant, start: Motions, source: Source, t: Array, options: Options) -> Motions:
     h, starts, keep = _grid(t, options.step or DEFAULT_STEP[options.method])
     now = Motions(start.x.copy(), start.v.copy())
-    vd = np.zeros_like(now.v)
     out = Motions(*(np.empty((len(part), t.size, part.shape[1])) for part in now))
     out.x[:, 0], out.v[:, 0] = now
+    run = _Run(plant, now, np.zeros_like(now.v), out, source, options)
     nodes = steppers.SDIRK_C if options.method == 'implicit' else steppers.RK4_C
     chunk = max(LEAST_CHUNK, CHUNK // len(source(t[:1])))
     for begin in range(0, h.size, chunk):
         part = slice(begin, begin + chunk)
         u = np.ascontiguousarray(source(starts[part, None] + h[part, None] * nodes))
-        failed = _take(plant, now, vd, Steps(h[part], u, keep[part]), options, out)
-        if np.any(failed != steppers.DONE):
-            k = int(np.argmax(failed != steppers.DONE))
-            at, which = begin + int(failed[k]), f' in motion {k}' if len(failed) > 1 else ''
-            reason = f'the {options.method} method found no next state{which} with a step of {h[at]:.3g} s'
-            state = (now.x[k].copy(), now.v[k].copy())
-            raise NotConverged(float(starts[at]), state, f'{reason}; try a smaller step')
+        steps = Steps(h[part], u, keep[part])
+        failed = run.take(steps)
+        for k in np.flatnonzero(failed != steppers.DONE):
+            run.go_on(int(k), int(failed[k]), steps, starts[part])
         if options.progress is not None:
             options.progress(min(1.0, (begin + chunk) / h.size))
     return out
@@ -107,23 +105,50 @@ def _grid(t: Array, step: float) -> tuple[Array, Array, Indices]:
     return h, starts, keep
 
 
-def _take(plant: Plant, now: Motions, vd: Array, steps: Steps, options: Options, out: Motions) -> Indices:
-    """Take steps with all motions; return DONE or the failed step of each."""
-    implicit = options.method == 'implicit'
-    failed = np.full(len(now.x), steppers.DONE, np.int64)
-    if len(now.x) != 1:
+@dataclass(frozen=True)
+class _Run:
+    """Motions on their way: where they are now, with the last accelerations vd, and what is kept of them."""
+
+    plant: Plant
+    now: Motions
+    vd: Array
+    out: Motions
+    source: Source
+    options: Options
+
+    def take(self, steps: Steps) -> Indices:
+        """Take steps with all motions; return DONE or the failed step of each."""
+        plant, now, out = self.plant, self.now, self.out
+        implicit, failed = self.options.method == 'implicit', np.full(len(now.x), steppers.DONE, np.int64)
+        if len(now.x) != 1:
+            if implicit:
+                _sdirk4_many(plant, *now, self.vd, steps, self.options.tolerance, *out, failed)
+            else:
+                _rk4_many(plant, *now, steps, *out, failed)
+            return failed
+        own = steps._replace(u=steps.u[0])
+        one, kept = (now.x[0], now.v[0]), (out.x[0], out.v[0])
         if implicit:
-            _sdirk4_many(plant, *now, vd, steps, options.tolerance, *out, failed)
+            failed[0] = _sdirk4(plant, *one, self.vd[0], own, self.options.tolerance, *kept)
         else:
-            _rk4_many(plant, *now, steps, *out, failed)
+            failed[0] = _rk4(plant, *one, own, *kept)
         return failed
-    own = steps._replace(u=steps.u[0])
-    one, kept = (now.x[0], now.v[0]), (out.x[0], out.v[0])
-    if implicit:
-        failed[0] = _sdirk4(plant, *one, vd[0], own, options.tolerance, *kept)
-    else:
-        failed[0] = _rk4(plant, *one, own, *kept)
-    return failed
+
+    def go_on(self, k: int, failed: int, steps: Steps, starts: Array) -> None:
+        """Take the steps of motion k from the failed one on, which begins at starts[failed]."""
+
+        def own(inputs: Array) -> Array:
+            return np.asarray(inputs[min(k, len(inputs) - 1)])
+
+        state, kept = (self.now.x[k], self.now.v[k], self.vd[k]), (self.out.x[k], self.out.v[k])
+        which = f' in motion {k}' if len(self.now.x) > 1 else ''
+        if self.options.method == 'implicit':
+            halving = Halving(
+                self.plant, state, kept, lambda times: own(self.source(times)), self.options.tolerance, which
+            )
+            halving.take(steps._replace(u=own(steps.u)), starts, failed)
+            return
+        raise no_next_state(float(starts[failed]), state, self.options.method, which, steps.h[failed])
 
 
 # ---- scipy -------------------------------------------------------------------------------------------------------
