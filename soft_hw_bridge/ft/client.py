@@ -12,6 +12,7 @@ from typing import NamedTuple
 from soft_dynamics.counters import ERROR, OK, WARN, Status
 from soft_hw_bridge.backoff import Backoff
 from soft_hw_bridge.clock import DeviceClock
+from soft_hw_bridge.datagrams import receive, stamp_arrivals
 from soft_hw_bridge.errors import DeviceError, MalformedPacket
 from soft_hw_bridge.ft import rdt
 from soft_hw_bridge.ft.calibration import Calibration, fetch_calibration
@@ -81,6 +82,7 @@ class NetFtClient:
             raise DeviceError(f'host {config.host!r} is no known host: {error}') from None
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+        stamp_arrivals(self._socket)
         self._socket.setblocking(False)
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
@@ -141,27 +143,27 @@ class NetFtClient:
     def _drain(self, t: float) -> list[Sample]:
         samples = []
         for _ in range(_MAX_PER_POLL):
-            datagram = self._receive()
-            if datagram is None:
+            received = self._receive()
+            if received is None:
                 break
+            datagram, receive_ns = received
             try:
                 records = rdt.decode_records(datagram)
             except MalformedPacket:
                 self.health.malformed += 1
                 continue
-            receive_ns = self._now_ns()
             samples += [sample for record in records if (sample := self._accept(record, t, receive_ns))]
         return samples
 
-    def _receive(self) -> bytes | None:
-        """Return the next datagram of the box, None if there is none."""
+    def _receive(self) -> tuple[bytes, int] | None:
+        """Return the next datagram of the box and when it arrived, None if there is none."""
         while True:
             try:
-                datagram, sender = self._socket.recvfrom(2048)
+                datagram, sender, receive_ns = receive(self._socket, 2048, self._now_ns)
             except OSError:  # empty
                 return None
             if sender == self._address:
-                return datagram
+                return datagram, receive_ns
             self.health.foreign += 1
 
     def _accept(self, record: rdt.Record, t: float, receive_ns: int) -> Sample | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from soft_hw_bridge.clock import DeviceClock, ticks_to_ns
+from soft_hw_bridge.datagrams import receive, stamp_arrivals
 from soft_hw_bridge.errors import DeviceError, MalformedPacket
 from soft_hw_bridge.natnet import decode, messages
 from soft_hw_bridge.natnet.messages import NEWEST, Frame, MessageId, ServerInfo, Version
@@ -119,14 +120,14 @@ class NatNetClient:
         samples = []
         for _ in range(self.POLL_PACKETS):
             try:
-                packet, (sender, _) = ready.recvfrom(_MAX_DATAGRAM)
+                packet, (sender, _), receive_ns = receive(ready, _MAX_DATAGRAM, self._now_ns)
             except OSError:  # empty, or closed for a new one
                 break
             if sender != self._server_ip:
                 self.health.foreign += 1
                 continue
             try:
-                sample = self._receive(packet, self._now_ns())
+                sample = self._receive(packet, receive_ns)
             except MalformedPacket:
                 self.health.malformed += 1
                 self._wants_info = True  # maybe of another version
@@ -282,6 +283,7 @@ def _udp_socket(address: str, port: int, is_shared: bool = False) -> socket.sock
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         bound.bind((address, port))
         bound.setblocking(False)
+        stamp_arrivals(bound)
     except OSError as error:
         bound.close()
         raise DeviceError(f'cannot listen on {address}:{port}: {error.strerror}') from error

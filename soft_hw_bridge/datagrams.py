@@ -1,0 +1,32 @@
+"""Datagrams with the time at which the kernel got them: a process that was asleep reads them later."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable
+
+_SO_TIMESTAMPNS = 35  # Linux; the socket module has no name for it
+_TIMESPEC = struct.Struct('@qq')
+_SIMULATED_NS = 1_000_000_000  # a clock this far from the computer's is not its clock
+
+
+def stamp_arrivals(receiver: socket.socket) -> None:
+    """Let the kernel note when each datagram arrives."""
+    receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+
+
+def receive(
+    receiver: socket.socket, size: int, now_ns: Callable[[], int]
+) -> tuple[bytes, tuple[str, int], int]:
+    """Return the next datagram, its sender and when it arrived, on the clock now_ns; OSError if there is none.
+
+    A simulated clock does not run while a datagram waits: on it, that is when the datagram is read.
+    """
+    data, notes, _, sender = receiver.recvmsg(size, socket.CMSG_SPACE(_TIMESPEC.size))
+    read_ns, wall_ns = now_ns(), time.time_ns()
+    if notes and abs(read_ns - wall_ns) < _SIMULATED_NS:
+        seconds, nanoseconds = _TIMESPEC.unpack(notes[0][2])
+        read_ns -= max(wall_ns - (seconds * 1_000_000_000 + nanoseconds), 0)
+    return data, sender, read_ns
