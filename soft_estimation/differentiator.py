@@ -62,7 +62,7 @@ class Differentiator:
         self._P = np.tile(self._P0, (n, 1, 1))
         self._t = -math.inf
         self._last = np.full(n, -math.inf)  # time of the last sample of each coordinate
-        self.rejected = 0
+        self.rejected = 0  # of single coordinates
 
     def feed(self, t: float, q: Any, observed: npt.NDArray[np.bool_] | None = None) -> None:
         """Take coordinates at time t [s]; `observed` says which of them are measured. A late sample is a ValueError."""
@@ -85,6 +85,11 @@ class Differentiator:
         P[begin] = self._P0
         self._P = 0.5 * (P + P.transpose(0, 2, 1))
         self._last[begin | taken], self._t = t, t
+
+    @property
+    def taken_at(self) -> float:
+        """The time of the last sample of any coordinate that was let in, -inf if none was."""
+        return float(self._last.max())
 
     def estimate(self, t: float) -> Motion:
         """The motion at time t [s], which is not before the last sample."""

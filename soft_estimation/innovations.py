@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -38,3 +39,9 @@ class Innovations:
     @property
     def consistency(self) -> float:
         return self.nis / self.dof if self.dof else math.nan
+
+
+def tally(innovations: Iterable[Innovations]) -> tuple[int, int]:
+    """How many samples were let in and refused, of all sensors together."""
+    counts = [(each.accepted, each.rejected) for each in innovations]
+    return sum(accepted for accepted, _ in counts), sum(rejected for _, rejected in counts)

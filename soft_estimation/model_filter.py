@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +17,8 @@ from soft_dynamics.robot import Robot
 
 from .configuration import Tracking
 from .filter_config import FilterConfig as FilterConfig
-from .innovations import REFUSED, Innovations, Verdict
+from .filter_log import Entry, smoothed, time_of
+from .innovations import REFUSED, Innovations, Verdict, tally
 from .kernels import correct, correct_all, surprise
 from .process import Belief, Process
 from .relocation import Relocation
@@ -27,6 +26,7 @@ from .sensing import Measurement, Mounting, PoseSet
 
 ITERATIONS = 6
 AHEAD = 5.0  # steps that the state of now may be ahead of the last belief: sensors that are late must not cost more
+LARGEST_PRESSURE = 10.0  # [-] in parts of the robot file's limit; what is more is no reading of any sensor
 SMALL_STEP = 0.05  # [rad or m] a correction beyond it is linearised again where it leads to
 
 
@@ -39,29 +39,6 @@ class Estimate(NamedTuple):
     qdd: Array
     variance: Array
     force: Array
-
-
-@dataclass(slots=True)
-class _Entry:
-    """A thing that happened at time t, the pressures after it, and the last belief, which may be a little older."""
-
-    t: float
-    measurement: Any = None  # a Measurement, pressures, or nothing
-    belief: Any = None
-    pressure: Any = None
-    pushed: Any = 0.0  # [Pa s] pressures since the belief, integrated
-    refused_since: dict[str, float] = field(default_factory=dict)  # by sensor
-    accepted_at: float = -math.inf  # the last sample of any sensor
-    begins_anew: bool = False
-    is_counted: bool = False
-
-    def mean_pressure(self, t: float) -> Array:
-        """From the belief until t."""
-        lasting = t - self.belief.t
-        return (self.pushed + (t - self.t) * self.pressure) / lasting if lasting > 0.0 else self.pressure
-
-
-_time = operator.attrgetter('t')
 
 
 class ModelFilter:
@@ -83,8 +60,10 @@ class ModelFilter:
         self._is_smooth = all(isinstance(s, Arc | Universal | Link) for s in robot.description.segments)
         ahead = AHEAD * self.process.noise.step
         self._ahead = ahead if self.config.history < math.inf else 0.0  # recordings: a belief at each sample
+        actuation = robot.description.actuation
+        self._largest_pressure = LARGEST_PRESSURE * max(abs(actuation.pressure_min), actuation.pressure_max)
         self._gates: dict[int, float] = {}
-        self._log: list[_Entry] = []
+        self._log: list[Entry] = []
         self._done = 0  # entries of the log whose belief is up to date
 
     # ---- what comes in -----------------------------------------------------------------------------------------------
@@ -116,11 +95,14 @@ class ModelFilter:
         p, count = as_array('pressure', pressure), len(self.process.robot.chamber_names)
         if p.shape != (count,):
             raise ValueError(f'pressure: expected shape ({count},), got {p.shape}')
-        self._insert(_Entry(t, p))
+        if np.abs(p).max(initial=0.0) > self._largest_pressure:
+            largest = f'{self._largest_pressure:g} Pa, {LARGEST_PRESSURE:g} times the limit of the robot file'
+            raise ValueError(f'pressure: expected at most {largest}, got {np.abs(p).max():.3g}')
+        self._insert(Entry(t, p))
 
     def feed(self, measurement: Measurement) -> None:
         """Any measurement."""
-        self._insert(_Entry(measurement.t, measurement))
+        self._insert(Entry(measurement.t, measurement))
 
     # ---- what comes out ----------------------------------------------------------------------------------------------
 
@@ -134,6 +116,24 @@ class ModelFilter:
         if self._log and self._log[self._done - 1].accepted_at == -math.inf:
             self._catch_up()
         return bool(self._log) and self._log[self._done - 1].accepted_at > -math.inf
+
+    @property
+    def accepted_at(self) -> float:
+        """When the last sample that was let in had been measured, -inf if none was."""
+        self._catch_up()
+        return self._log[-1].accepted_at if self._log else -math.inf
+
+    @property
+    def shown_at(self) -> float:
+        """The same of samples that show the shape: with a wrench or the pose of the base alone it is a guess."""
+        self._catch_up()
+        return self._log[-1].shown_at if self._log else -math.inf
+
+    @property
+    def tally(self) -> tuple[int, int]:
+        """How many samples were let in, and how many were not."""
+        let_in, refused = tally(self.innovations.values())
+        return let_in, refused + self.too_late
 
     @property
     def innovations(self) -> dict[str, Innovations]:
@@ -152,8 +152,8 @@ class ModelFilter:
         if not self._log:
             raise ValueError('estimate: nothing was fed yet')
         self._catch_up()
-        if t > self._log[-1].belief.t + AHEAD * self.process.noise.step:  # kept, or it is computed anew each time
-            self._insert(_Entry(max(t, self._log[-1].t)))
+        if t > self._log[-1].belief.t + AHEAD * self.process.noise.step:  # kept, not computed anew each time
+            self._insert(Entry(max(t, self._log[-1].t)))
             self._catch_up()
         last, n = self._log[-1], self.process.n
         t = max(t, last.t)
@@ -168,28 +168,9 @@ class ModelFilter:
         return self._log[-1].belief
 
     def smoothed(self) -> list[Belief]:
-        """Beliefs at all kept times, each from everything before and after it: for recordings, `history` = inf.
-
-        RTS smoother: x_k += C (x_next - x_predicted),  C = P_k Phi^T P_predicted^-1. A state that was lost
-        and found again tells nothing about the time before.
-        """
+        """Beliefs at all kept times, each from everything before and after it: for recordings, `history` = inf."""
         self._catch_up()
-        later = self._log[-1]
-        beliefs: list[Belief] = [later.belief]
-        for entry in reversed(self._log[:-1]):
-            belief = entry.belief
-            if belief is later.belief:
-                later = entry
-                continue
-            if not later.begins_anew:
-                predicted, Phi = self.process.transition(belief, later.t, entry.mean_pressure(later.t))
-                C = belief.P @ Phi.T @ _inverse(predicted.P)
-                x = belief.x + C @ (beliefs[-1].x - predicted.x)
-                P = belief.P + C @ (beliefs[-1].P - predicted.P) @ C.T
-                belief = Belief(belief.t, x, 0.5 * (P + P.T))
-            beliefs.append(belief)
-            later = entry
-        return beliefs[::-1]
+        return smoothed(self.process, self._log)
 
     def report(self) -> dict[str, object]:
         """How the filter is doing, for people."""
@@ -201,21 +182,21 @@ class ModelFilter:
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
-    def _insert(self, entry: _Entry) -> None:
+    def _insert(self, entry: Entry) -> None:
         if not math.isfinite(entry.t):
             raise ValueError(f't: expected a finite time, got {entry.t}')
         if not self._log:
             start = self._relocation.from_rest(entry.t)
             pressure = np.zeros(len(self.process.robot.chamber_names))
-            self._log.append(_Entry(entry.t, belief=start, pressure=pressure))
+            self._log.append(Entry(entry.t, belief=start, pressure=pressure))
             self._done = 1
         if entry.t < self._log[0].t:
             self.too_late += 1
             return
-        at = bisect.bisect_right(self._log, entry.t, key=_time)
+        at = bisect.bisect_right(self._log, entry.t, key=time_of)
         self._log[at:] = [entry, *(later for later in self._log[at:] if later.measurement is not None)]
         self._done = min(self._done, at)
-        oldest = bisect.bisect_left(self._log, self._log[-1].t - self.config.history, key=_time) - 1
+        oldest = bisect.bisect_left(self._log, self._log[-1].t - self.config.history, key=time_of) - 1
         if oldest > 0:
             if oldest >= self._done:
                 self._catch_up()
@@ -233,10 +214,11 @@ class ModelFilter:
                     if isinstance(later.measurement, PoseSet):
                         later.measurement = self._measured_again(later.measurement, later.measurement.sensors)
 
-    def _apply(self, last: _Entry, item: _Entry) -> None:
+    def _apply(self, last: Entry, item: Entry) -> None:
         """Fill in the belief after an entry from the one before it."""
         item.pressure, item.belief, item.begins_anew = last.pressure, last.belief, False
         item.refused_since, item.accepted_at = last.refused_since, last.accepted_at
+        item.shown_at = last.shown_at
         is_pressure, since = isinstance(item.measurement, np.ndarray), last.belief.t
         if is_pressure and item.t <= since + self._ahead:  # of so short a time the mean will do
             item.pushed = last.pushed + (item.t - last.t) * last.pressure
@@ -251,7 +233,7 @@ class ModelFilter:
         elif item.measurement is not None:
             self._correct(item, item.measurement)
 
-    def _correct(self, item: _Entry, measurement: Measurement) -> None:
+    def _correct(self, item: Entry, measurement: Measurement) -> None:
         if item.accepted_at == -math.inf and isinstance(measurement, PoseSet):
             item.measurement = measurement = self._begin_with(item, measurement)
         belief, verdicts = self._updated(item.belief, self._trusted(item, measurement), item.pressure)
@@ -262,11 +244,13 @@ class ModelFilter:
                 item.measurement = measurement = self._measured_again(measurement, measurement.sensors)
             belief, verdicts = self._updated(item.belief, measurement, item.pressure)
         item.belief, refused = belief, dict(item.refused_since)
-        for sensor in measurement.sensors:
+        blind = len(measurement.sensors) - measurement.showing
+        for k, sensor in enumerate(measurement.sensors):
             verdict = verdicts.get(sensor, REFUSED)
             if verdict.accepted:
                 refused.pop(sensor, None)
                 item.accepted_at = item.t
+                item.shown_at = item.t if k >= blind else item.shown_at
             else:
                 refused.setdefault(sensor, item.t)
             if item.begins_anew:  # the state was made of it: its innovation says nothing
@@ -275,7 +259,7 @@ class ModelFilter:
                 self._innovations.setdefault(sensor, Innovations()).count(verdict)
         item.refused_since, item.is_counted = refused, True
 
-    def _begin_with(self, item: _Entry, measurement: PoseSet) -> PoseSet:
+    def _begin_with(self, item: Entry, measurement: PoseSet) -> PoseSet:
         """Begin where the first poses say; they may also say where the base is."""
         sets = self._pose_sets(measurement)
         found = self._relocation.from_poses(sets, item.belief.x, item.pressure, is_known=False)
@@ -284,7 +268,7 @@ class ModelFilter:
         item.belief, item.begins_anew = found._replace(t=item.t), True
         return self._measured_again(measurement, measurement.sensors)
 
-    def _trusted(self, item: _Entry, measurement: Measurement) -> Measurement:
+    def _trusted(self, item: Entry, measurement: Measurement) -> Measurement:
         """Without bodies that have been refused, for long or most of them, and have not moved like bodies since.
 
         The longer nothing is let in, the wider is the gate, and of many poses at random one passes it in the end.
@@ -370,7 +354,7 @@ class ModelFilter:
         return self._gates[dof]
 
     def _relocated(
-        self, item: _Entry, measurement: Measurement, verdicts: Mapping[str, Verdict]
+        self, item: Entry, measurement: Measurement, verdicts: Mapping[str, Verdict]
     ) -> Belief | None:
         """Where to begin anew, if samples have been refused for long enough and tell where."""
         patience = self.config.recovery_time
@@ -387,16 +371,7 @@ class ModelFilter:
         silent = item.t - item.accepted_at > patience
         return self._relocation.from_rest(item.t, item.belief.x) if silent else None
 
-    def _begin_anew(self, item: _Entry, belief: Belief) -> None:
+    def _begin_anew(self, item: Entry, belief: Belief) -> None:
         self._resets += 1
         item.belief, item.begins_anew = belief._replace(t=item.t), True
-        item.refused_since, item.accepted_at = {}, -math.inf
-
-
-def _inverse(P: Array) -> Array:
-    """Of a covariance, some of whose rows may be zero: what is known for sure needs no correction."""
-    sigma = np.sqrt(np.diagonal(P))
-    scale = np.where(sigma > 0.0, sigma, 1.0)
-    return np.asarray(
-        np.linalg.pinv(P / np.outer(scale, scale), rcond=1e-12, hermitian=True) / np.outer(scale, scale)
-    )
+        item.refused_since, item.accepted_at, item.shown_at = {}, -math.inf, -math.inf

@@ -21,7 +21,7 @@ from .differentiator import Differentiator, DifferentiatorConfig, Motion
 class PoseDifferentiator:
     """For robots without a trusted model. Poses of one time belong together; what comes later than others is left out.
 
-    max_residual [m]: a set of poses that the kinematics miss by more is left out too, and counted in `unexplained`.
+    max_residual [m]: a set of poses that the kinematics miss by more is left out too, its bodies in `unexplained`.
     Segments without a body at both ends are left out: one pose across two of them tells their bends badly, and near the
     straight pose not at all. sensors: the bodies that will be fed, if not all of the robot file; ValueError if they
     leave such segments.
@@ -48,13 +48,26 @@ class PoseDifferentiator:
         self._q: Array = robot.rest
         self._poses: dict[str, Array] = {}
         self._t = -math.inf
-        self.too_late = self.unexplained = 0
+        self.too_late = self.unexplained = self._let_in = 0
 
     @property
     def started(self) -> bool:
         return math.isfinite(self._t)
 
     located = started
+
+    @property
+    def shown_at(self) -> float:
+        """When the last poses that were let in had been measured, -inf if none were."""
+        self._flush()
+        return self._differentiator.taken_at
+
+    accepted_at = shown_at
+
+    @property
+    def tally(self) -> tuple[int, int]:
+        """How many poses were let in, and how many came too late or in a set that nothing explains."""
+        return self._let_in, self.too_late + self.unexplained
 
     def feed_pose(self, t: float, sensor: str, X_WS: Any) -> None:
         """Pose of a tracked body in the world of ROS."""
@@ -94,11 +107,12 @@ class PoseDifferentiator:
             name: r for name, r in found.residuals.items() if self._tracking.sensors[name].frame != 'base'
         }
         if any(r.position > self._max_residual for r in moved.values()):
-            self.unexplained += 1
+            self.unexplained += len(poses)
             return
         observed = found.observed & self._determined(tuple(poses))
         self._q = np.where(observed, found.q, self._q)
         self._differentiator.feed(self._t, found.q, observed)
+        self._let_in += len(poses) * (self._differentiator.taken_at == self._t)
 
     def _determined(self, bodies: tuple[str, ...]) -> npt.NDArray[np.bool_]:
         """Which coordinates these bodies tell: those of segments that are the only soft one between two of them."""

@@ -21,6 +21,8 @@ from .process import slopes as slopes  # also for those who have no process
 
 FIBER_TWIST = 1.0  # [1/rad] of its squared bend: a fiber says nothing about the twist of the body around it
 
+LARGEST_WRENCH = 1e5  # [N m], [N] what is more is no reading of any sensor
+
 
 class Reading(NamedTuple):
     """z - h(x), dh/dx (m, size) and the variance (m,) of the noise; and what each of the k sensors is judged by."""
@@ -44,6 +46,10 @@ class Measurement(Protocol):
 
     @property
     def sensors(self) -> tuple[str, ...]: ...
+
+    @property
+    def showing(self) -> int:
+        """How many of the sensors, the last ones, show the shape of the robot."""
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading: ...
 
@@ -91,6 +97,11 @@ class PoseSet(NamedTuple):
     @property
     def doubt(self) -> tuple[Array, Array, float]:
         return self.variance, self.misfit, self.samples
+
+    @property
+    def showing(self) -> int:
+        """Those behind the base."""
+        return int(np.count_nonzero(self.place.frames[:, 1] > self.place.starts[0]))
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         """Innovations (log R_meas R^T, p_MS_meas - p_MS), world axes, made white: see pose_kernels.pose_reading."""
@@ -154,6 +165,10 @@ class ShapeSample(NamedTuple):
     points: Array
     noise: float  # [m]
 
+    @property
+    def showing(self) -> int:
+        return 1
+
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         def points(q: Array) -> Array:
             return process.robot.centerline(q, self.s).reshape(*q.shape[:-1], -1)
@@ -180,6 +195,10 @@ class WrenchSample(NamedTuple):
     sensors: tuple[str, ...]
     wrench: Array
     noise: tuple[float, float]  # [N m], [N]
+
+    @property
+    def showing(self) -> int:
+        return 0
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         """The base carries what moves: h = W(q, qd, qdd) with qdd from the model.                 [Mehl, eq. 28]"""
@@ -273,6 +292,10 @@ class Mounting:
         w = as_array('wrench', wrench_S)
         if w.shape != (6,):
             raise ValueError(f'wrench: expected shape (6,), got {w.shape}')
+        if np.abs(w).max() > LARGEST_WRENCH:
+            raise ValueError(
+                f'wrench: expected at most {LARGEST_WRENCH:g} N m and N, got {np.abs(w).max():.3g}'
+            )
         return WrenchSample(t, (name,), wrench_at_base(sensor, w), noise)
 
     def shape(self, t: float, name: str, s: Any, points_S: Any, noise: float, places: int) -> ShapeSample:
