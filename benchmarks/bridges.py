@@ -110,9 +110,8 @@ class Listener:
         sensor.depth = 2000  # a slow listener loses nothing
         robot = load_description('honeycomb_arm')
         names = [chamber.name for chamber in robot.actuation.chambers]
-        self._command = ChamberPressures(
-            names=names, pressure=[0.5 * robot.actuation.pressure_max] * len(names)
-        )
+        self._command = ChamberPressures(names=names, pressure=[0.0] * len(names))
+        self._level = 0.5 * robot.actuation.pressure_max
         self._publisher = self.node.create_publisher(ChamberPressures, 'pressure/command', COMMAND)
         self._diagnostics = self.node.create_subscription(DiagnosticArray, '/diagnostics', _ignore, STATE)
         self.values: dict[str, dict[str, str]] = {}  # of the diagnostics, by device
@@ -138,6 +137,9 @@ class Listener:
             self._drain_diagnostics()
             if time.monotonic() > commanded + COMMAND_PERIOD:
                 commanded = time.monotonic()
+                if self.levels.get('pressure') == b'\0':  # it follows zero, with which commands must begin
+                    self._command.pressure = [self._level] * len(self._command.names)
+                self._command.header.stamp = self.node.get_clock().now().to_msg()
                 self._publisher.publish(self._command)
             time.sleep(POLL)
 

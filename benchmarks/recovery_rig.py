@@ -20,6 +20,7 @@ from soft_estimation.recording import Recording, read_recording
 
 PATIENCE = 90.0  # [s] until everything has to run
 PERIOD = 0.01  # [s] between commands
+LEAD = 0.5  # [s] of zero pressure ahead of the first
 QUIET, SWING = 0.01, 3.0  # of pressure_max, and [s]: no more pressure for so long is a free swing
 TOPICS = {'mocap': 'mocap/{}/pose', 'vive': 'vive/{}/pose', 'fiber': 'fiber/shape', 'ft': 'ft/wrench'}
 Command = Callable[[float], Array]  # pressures [Pa] of a time [s]
@@ -118,28 +119,33 @@ def _recorder(path: Path, topics: list[str]) -> subprocess.Popen[bytes]:
 def _drive(
     command: Command, seconds: float, chambers: Sequence[str], topics: list[str], check: Callable[[], None]
 ) -> None:
-    """Wait until all that is recorded is heard, then command; the pressure bridge vents behind the last."""
+    """Wait until all that is recorded is heard, then command; the pressure bridge vents behind the last.
+
+    It follows nothing before a command near zero, so the first are zero.
+    """
     import rclpy
     from soft_robot_suite.msg import ChamberPressures
 
     from soft_dynamics.ros.conversions import float64s
-    from soft_dynamics.ros.qos import COMMAND
+    from soft_dynamics.ros.qos import COMMAND, SENSOR
 
     node = rclpy.create_node('recovery')
     commands = node.create_publisher(ChamberPressures, 'pressure/command', COMMAND)
+    message, heard = ChamberPressures(names=list(chambers)), []
+    node.create_subscription(ChamberPressures, 'pressure/measured', heard.append, SENSOR)
     deadline = time.monotonic() + PATIENCE
     try:
-        while not (
-            commands.get_subscription_count() and all(node.count_subscribers(topic) for topic in topics)
-        ):
+        while not (heard and all(node.count_subscribers(topic) for topic in topics)):
+            rclpy.spin_once(node, timeout_sec=0.0)
             check()
             if time.monotonic() > deadline:
                 raise SystemExit(f'recovery: the virtual rig does not run after {PATIENCE:g} s')
             time.sleep(PERIOD)
-        start = time.monotonic()
+        start = time.monotonic() + LEAD
         while (passed := time.monotonic() - start) < seconds:
-            pressure = float64s(command(passed))
-            commands.publish(ChamberPressures(names=list(chambers), pressure=pressure))
+            message.pressure = float64s(command(passed) if passed > 0.0 else np.zeros(len(chambers)))
+            message.header.stamp = node.get_clock().now().to_msg()
+            commands.publish(message)
             time.sleep(PERIOD)
     finally:
         node.destroy_node()

@@ -71,7 +71,10 @@ class PressureBridge(BridgeNode[PressureStream]):
         if self._device is None:
             return
         stamp_ns = time_to_ns(message.header.stamp)
-        age = (self.now_ns() - stamp_ns) * 1e-9 if stamp_ns else 0.0  # no stamp: decided now
+        if not stamp_ns and not self.config.allow_unstamped:
+            self._device.refuse('command without a stamp, and allow_unstamped is false')
+            return
+        age = (self.now_ns() - stamp_ns) * 1e-9 if stamp_ns else 0.0
         self._device.command(message.names, message.pressure, age)
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:

@@ -16,6 +16,9 @@ from soft_hw_bridge.pressure.serial_port import SerialConfig, SerialPressure
 from soft_hw_bridge.pressure.stream import PressureStream
 
 DEVICES = ('modbus', 'serial')
+_CYCLES_PER_TIMEOUT = (
+    2.0  # within safety.command_timeout, for controllers miss measurements as the bridge commands
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class PressureConfig:
     device: str = quantity('modbus', doc='modbus or serial')
     channels: tuple[int, ...] = quantity((), doc='channel of each chamber of the robot; none: 0, 1, 2 ...')
     rate: float = quantity(200.0, unit='Hz', doc='cycles of commands out and measurements in')
+    allow_unstamped: bool = quantity(False, doc='take commands without a stamp for decided now')
     modbus: ModbusConfig = ModbusConfig()
     serial: SerialConfig = SerialConfig()
 
@@ -50,6 +54,9 @@ def make_stream(config: PressureConfig, now_ns: Callable[[], int] = time.time_ns
         raise ValueError(
             f'channels must have {len(names)} entries, one per chamber of {robot.name}, got {len(channels)}'
         )
+    least_rate = _CYCLES_PER_TIMEOUT / robot.safety.command_timeout
+    if config.rate < least_rate:
+        raise ValueError(f'rate must be at least {least_rate:g} Hz for {robot.name}, got {config.rate:g}')
     limits = PressureLimits(
         maximum=robot.actuation.pressure_max,
         minimum=robot.actuation.pressure_min,

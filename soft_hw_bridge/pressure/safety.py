@@ -12,6 +12,9 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 _LONGEST_STEP_S = 0.05  # a cycle that was held up longer does not make up for it with a jump
+_NEAR_ZERO = 0.02  # of the largest pressure: from vented on, commands begin here
+_OVERPRESSURE = 1.1  # of the largest pressure: a chamber measured above it ...
+_OVERPRESSURE_S = 0.1  # ... for this long is filled by something else than commands
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,12 @@ class PressureLimits:
     @property
     def vent_rate(self) -> float:
         """Return the slope of venting [Pa/s]."""
-        return max(self.maximum, -self.minimum) / self.vent_time
+        return min(self.largest / self.vent_time, self.slew)
+
+    @property
+    def largest(self) -> float:
+        """Return the largest pressure or vacuum [Pa]."""
+        return max(self.maximum, -self.minimum)
 
 
 class PressureGuard:
@@ -43,18 +51,25 @@ class PressureGuard:
     It starts disarmed and vented. Armed, it follows the last command at most at the slew rate. It vents along
     a ramp when commands stop or one is unusable (not finite, wrong number, old), and follows again with the
     next good one. `disarm` and `stop` vent at once; after `stop` it must be disarmed before it can be armed.
+    Too high a measurement stops it too.
+
+    Once it is all vented, whatever the reason, it follows nothing until a command is near zero: who commands more
+    has not noticed, and what it follows is from before.
 
     Times are seconds of one monotonic clock.
     """
 
-    def __init__(self, chambers: int, limits: PressureLimits) -> None:
+    def __init__(self, names: Sequence[str], limits: PressureLimits) -> None:
         self.limits = limits
+        self._names = list(names)  # of the chambers
         self.reason = 'disarmed'  # why it vents; '' while a command is followed
         self.clamped = 0  # commands that asked for more than the limits
         self.refused = 0  # commands that were unusable
-        self._output: Array = np.zeros(chambers)
+        self._output: Array = np.zeros(len(names))
         self._target: Array | None = None
         self._commanded_t = self._stepped_t = 0.0
+        self._is_empty = True  # all vented: waits for a command near zero
+        self._over_t: Array = np.full(len(names), math.inf)  # since when each chamber has too much
         self.is_armed = False  # commands are taken
         self.is_stopped = False  # by an emergency stop
 
@@ -80,6 +95,9 @@ class PressureGuard:
     def lost(self) -> None:
         """Begin from zero: the device is vented, by us or by itself."""
         self._output = np.zeros(len(self._output))
+        self._is_empty = True
+        if self.is_armed:
+            self._vent('no command yet')
 
     def command(self, t: float, pressure: Sequence[float], age: float = 0.0) -> None:
         """Take a command [Pa] that was decided `age` seconds before time t."""
@@ -90,6 +108,7 @@ class PressureGuard:
         if problem:
             self.refuse(problem)
             return
+        self._is_empty = False
         wanted = np.asarray(pressure, np.float64)
         self._target = np.clip(wanted, self.limits.minimum, self.limits.maximum)
         self.clamped += not np.array_equal(wanted, self._target)
@@ -113,7 +132,16 @@ class PressureGuard:
         reach = dt * (self.limits.vent_rate if self._target is None else self.limits.slew)
         moved = np.clip(target, self._output - reach, self._output + reach)
         self._output = np.clip(moved, self.limits.minimum, self.limits.maximum)
+        self._is_empty |= self._target is None and not self._output.any()
         return self._output.copy()
+
+    def measured(self, t: float, pressure: Array) -> None:
+        """Stop if a chamber has had more than it bears [Pa] for a while."""
+        bearable = _OVERPRESSURE * self.limits.maximum
+        self._over_t = np.where(pressure > bearable, np.minimum(self._over_t, t), math.inf)
+        over = t - self._over_t >= _OVERPRESSURE_S
+        if over.any() and not self.is_stopped:
+            self.stop(f'{self._names[int(np.argmax(over))]} measured above {bearable:g} Pa')
 
     def _problem(self, pressure: Sequence[float], age: float) -> str:
         if len(pressure) != len(self._output):
@@ -122,6 +150,8 @@ class PressureGuard:
             return 'command that is not finite'
         if not abs(age) <= self.limits.command_timeout:
             return f'command not from the last {self.limits.command_timeout:g} s'
+        if self._is_empty and max(map(abs, pressure)) > _NEAR_ZERO * self.limits.largest:
+            return 'waits for a command near zero'
         return ''
 
     def _vent(self, reason: str) -> None:

@@ -44,14 +44,14 @@ class PressureStream:
         self.error = 'not connected yet'  # '' while the device answers
         self._is_open = False
         self._device = device
-        self._guard = PressureGuard(len(names), limits)
+        self._guard = PressureGuard(names, limits)
         self._lock = threading.Lock()
         t = time.monotonic()
         self._schedule = Schedule(rate, t)
         self._backoff = Backoff()
         self._connections = 0
         self._output: Array = self._guard.step(t)
-        self._tolerance = _ASTRAY * max(limits.maximum, -limits.minimum)
+        self._tolerance = _ASTRAY * limits.largest
         self._followed_t: Array = np.full(len(names), np.inf)  # when each chamber last had what was put out
 
     def arm(self) -> None:
@@ -80,6 +80,11 @@ class PressureStream:
             else:
                 self._guard.refuse('command for other chambers than those of the robot')
 
+    def refuse(self, reason: str) -> None:
+        """Vent because of a command that cannot be followed."""
+        with self._lock:
+            self._guard.refuse(reason)
+
     def poll(self, take_commands: Callable[[], None] = lambda: None) -> list[Measured]:
         """Wait for the next cycle, take commands, put out what the guard allows, return what was measured."""
         time.sleep(max(self._schedule.due - time.monotonic(), 0.0))
@@ -91,7 +96,7 @@ class PressureStream:
         try:
             if not self._is_open:
                 self._open()
-            self._step(t)
+            self._step()
             readings = self._device.exchange(self._output)
         except DeviceError as error:
             self._lose(str(error))
@@ -105,6 +110,8 @@ class PressureStream:
         new = [reading for reading in readings if self.health.arrived(t, reading.sequence)]
         for reading in new:
             self._followed_t[np.abs(reading.pressure - self._output) < self._tolerance] = t
+            with self._lock:
+                self._guard.measured(t, reading.pressure)
         return [self._measured(reading) for reading in new]
 
     def close(self) -> None:
@@ -115,26 +122,26 @@ class PressureStream:
     def status(self) -> Status:
         """Judge the device and the commands. The line changes only with the state."""
         guard, reason = self._guard, self._guard.reason
+        late = time.monotonic() - self._followed_t > _ASTRAY_S
         values = self.health.report(time.monotonic()) | {
             'clock_offset_s': f'{self.clock.offset_s:.6f}',
             'clock_relocks': str(self.clock.relocks),
             'commands_clamped': str(guard.clamped),
             'commands_refused': str(guard.refused),
             'output_pa': ' '.join(f'{p:.0f}' for p in self._output),
+            'astray': ' '.join(name for name, is_late in zip(self.names, late, strict=True) if is_late),
         }
         if self.error:
             return Status(ERROR, self.error, values)
         level = ERROR if guard.is_stopped else WARN if guard.is_armed and reason else OK
         line = f'vented: {reason}' if reason else 'following commands'
-        late = time.monotonic() - self._followed_t > _ASTRAY_S
         if late.any():
-            astray = ', '.join(name for name, is_late in zip(self.names, late, strict=True) if is_late)
-            return Status(max(level, WARN), f'{line}; measured far from what was put out: {astray}', values)
+            return Status(max(level, WARN), f'{line}; measured far from what was put out', values)
         return Status(level, line, values)
 
-    def _step(self, t: float) -> None:
-        with self._lock:
-            self._output = self._guard.step(t)
+    def _step(self) -> None:
+        with self._lock:  # and the time in it: a command of another thread is never from later
+            self._output = self._guard.step(time.monotonic())
             if self.error:
                 self._guard.lost()
                 self._output = np.zeros(len(self.names))

@@ -192,8 +192,9 @@ class Bench:
         return '\n'.join(lines)
 
     def _command(self) -> None:
-        pressure = [self.pressure] * len(self.names)
-        self.commands.publish(ChamberPressures(names=self.names, pressure=pressure))
+        message = ChamberPressures(names=self.names, pressure=[self.pressure] * len(self.names))
+        message.header.stamp = self.node.get_clock().now().to_msg()
+        self.commands.publish(message)
 
 
 class Waits:

@@ -65,6 +65,25 @@ def until(node: Any, valves: Valves, pressure: float, what: str) -> None:
     node.spin_until(lambda: valves.commanded()[:N] == wanted, what)
 
 
+class Commander:
+    """A process that commands; it begins at zero, as the bridge wants it."""
+
+    def __init__(self, start: Any, listener: BridgeListener) -> None:
+        self.listener = listener
+        self.process = start(COMMANDER)
+
+    def ask(self, pressure: float) -> None:
+        assert self.listener.node.set_parameter('commander', 'pressure', pressure).successful
+
+    def fill(self, valves: Valves, pressure: float) -> None:
+        """Lead the bridge from zero to a pressure."""
+        self.ask(0.0)
+        node, listener = self.listener.node, self.listener
+        node.spin_until(lambda: 'following commands' in listener.status.message, 'following zero')
+        self.ask(pressure)
+        until(node, valves, min(pressure, LIMIT), 'set point')
+
+
 def stays_vented(node: Any, valves: Valves, duration: float = 0.5) -> bool:
     deadline = time.monotonic() + duration
     while time.monotonic() < deadline:
@@ -80,8 +99,7 @@ def test_commands_out_and_measurements_in(
     process = ros_process(BRIDGE, params(valves))
     valves.set_actual([1000.0 * (k + 1) for k in range(N)])
     listener.until_level(WARN, 'vented: no command yet')
-    ros_process(COMMANDER, {'pressure': 60e3})
-    until(ros_client_node, valves, 60e3, 'set point')
+    Commander(ros_process, listener).fill(valves, 60e3)
     listener.until_messages(50)
     message = listener.messages[-1]
     assert list(message.names) == NAMES
@@ -96,7 +114,7 @@ def test_commands_out_and_measurements_in(
 
 
 def kill_commander(_: BridgeListener, bridge: Any, commander: Any) -> None:
-    commander.stop(signal.SIGKILL)
+    commander.process.stop(signal.SIGKILL)
 
 
 def kill_bridge(_: BridgeListener, bridge: Any, commander: Any) -> None:
@@ -121,8 +139,8 @@ def test_every_end_is_vented(
     ros_process: Any, ros_client_node: Any, listener: BridgeListener, valves: Valves, end: Callable[..., None]
 ) -> None:
     bridge = ros_process(BRIDGE, params(valves))
-    commander = ros_process(COMMANDER, {'pressure': 100e3})
-    until(ros_client_node, valves, 100e3, 'set point')
+    commander = Commander(ros_process, listener)
+    commander.fill(valves, 100e3)
     end(listener, bridge, commander)
     until(ros_client_node, valves, 0.0, 'venting')
     assert stays_vented(ros_client_node, valves)
@@ -132,13 +150,88 @@ def test_after_an_emergency_stop_it_must_be_activated_again(
     ros_process: Any, ros_client_node: Any, listener: BridgeListener, modbus_valves: ModbusEmulator
 ) -> None:
     ros_process(BRIDGE, params(modbus_valves))
-    ros_process(COMMANDER, {'pressure': 100e3})
-    until(ros_client_node, modbus_valves, 100e3, 'set point')
+    commander = Commander(ros_process, listener)
+    commander.fill(modbus_valves, 100e3)
     emergency_stop(listener, None, None)
     until(ros_client_node, modbus_valves, 0.0, 'venting')
+    commander.ask(0.0)
+    commander.ask(100e3)
     assert stays_vented(ros_client_node, modbus_valves)
     listener.change('deactivate', 'activate')
-    until(ros_client_node, modbus_valves, 100e3, 'set point')
+    commander.fill(modbus_valves, 100e3)
+
+
+def kill_and_start(listener: BridgeListener, start: Callable[[], Any], bridge: Any) -> None:
+    bridge.stop(signal.SIGKILL)
+    start()
+
+
+def restart_terminal(listener: BridgeListener, start: Callable[[], Any], bridge: Any) -> None:
+    listener.until_value('reconnects', 0)
+
+
+def activate_again(listener: BridgeListener, start: Callable[[], Any], bridge: Any) -> None:
+    listener.change('deactivate', 'activate')
+
+
+@pytest.mark.parametrize('comes_back', [kill_and_start, restart_terminal, activate_again])
+def test_who_comes_back_is_not_filled_by_commands_from_before(
+    ros_process: Any,
+    ros_client_node: Any,
+    listener: BridgeListener,
+    modbus_valves: ModbusEmulator,
+    comes_back: Callable[..., None],
+) -> None:
+    """Bridge or terminal: whoever commands 100 kPa all the time does not know; only zero opens the valves again."""
+
+    def start() -> Any:
+        return ros_process(BRIDGE, params(modbus_valves))
+
+    bridge = start()
+    commander = Commander(ros_process, listener)
+    commander.fill(modbus_valves, 100e3)
+    modbus_valves.faults.restart = comes_back is restart_terminal
+    modbus_valves.commanded()  # it looks now
+    comes_back(listener, start, bridge)
+    listener.until_level(WARN, 'vented: waits for a command near zero')
+    listener.until_messages(50)
+    assert stays_vented(ros_client_node, modbus_valves, 1.0)
+    commander.fill(modbus_valves, 100e3)
+
+
+def test_too_high_a_measurement_ends_it(
+    ros_process: Any, ros_client_node: Any, listener: BridgeListener, valves: Valves
+) -> None:
+    ros_process(BRIDGE, params(valves))
+    commander = Commander(ros_process, listener)
+    valves.set_actual([100e3] * N)
+    commander.fill(valves, 100e3)
+    valves.set_actual([100e3] * (N - 1) + [1.2 * LIMIT])
+    listener.until_level(ERROR, f'vented: {NAMES[-1]} measured above {1.1 * LIMIT:g} Pa')
+    until(ros_client_node, valves, 0.0, 'venting')
+    valves.set_actual([0.0] * N)
+    assert stays_vented(ros_client_node, valves)
+
+
+def test_a_command_without_a_stamp_is_refused_unless_allowed(
+    ros_process: Any, ros_client_node: Any, listener: BridgeListener, modbus_valves: ModbusEmulator
+) -> None:
+    ros_process(BRIDGE, params(modbus_valves))
+    publisher = ros_client_node.announce(ChamberPressures, 'pressure/command', COMMAND)
+    unstamped = ChamberPressures(names=NAMES, pressure=[0.0] * N)
+
+    def is_filled() -> bool:
+        publisher.publish(unstamped)
+        return modbus_valves.commanded()[:N] == pytest.approx([50e3] * N, abs=50.0)
+
+    def is_told(line: str) -> Callable[[], bool]:
+        return lambda: is_filled() or line in listener.status.message
+
+    ros_client_node.spin_until(is_told('command without a stamp, and allow_unstamped is false'), 'refusal')
+    assert ros_client_node.set_parameter('pressure_bridge', 'allow_unstamped', True).successful
+    ros_client_node.spin_until(is_told('following commands'), 'following')
+    unstamped.pressure = [50e3] * N
+    ros_client_node.spin_until(is_filled, 'set point')
 
 
 def test_unusable_commands_vent(
@@ -147,21 +240,32 @@ def test_unusable_commands_vent(
     ros_process(BRIDGE, params(modbus_valves))
     publisher = ros_client_node.announce(ChamberPressures, 'pressure/command', COMMAND)
 
-    good = ChamberPressures(names=NAMES, pressure=[50e3] * N)
+    good = ChamberPressures(names=NAMES)
+
+    def command(pressure: float) -> None:
+        good.pressure = [pressure] * N
+        good.header.stamp = ros_client_node.get_clock().now().to_msg()
+        publisher.publish(good)
+
+    def follows_zero() -> bool:
+        command(0.0)
+        return 'following commands' in listener.status.message
 
     def is_filled() -> bool:
-        publisher.publish(good)
+        command(50e3)
         return modbus_valves.commanded()[:N] == pytest.approx([50e3] * N, abs=50.0)
 
     for names, pressure, age, reason in [
-        (NAMES, [float('nan')] * N, None, 'not finite'),
-        (NAMES, [50e3] * (N - 1) + [float('inf')], None, 'not finite'),
-        (NAMES, [50e3] * (N - 1), None, f'{N - 1} pressures for {N} chambers'),
-        (NAMES[:-1], [50e3] * (N - 1), None, 'other chambers'),
-        ([*NAMES[:-1], 'wing'], [50e3] * N, None, 'other chambers'),
+        (NAMES, [float('nan')] * N, 0.0, 'not finite'),
+        (NAMES, [50e3] * (N - 1) + [float('inf')], 0.0, 'not finite'),
+        (NAMES, [50e3] * (N - 1), 0.0, f'{N - 1} pressures for {N} chambers'),
+        (NAMES[:-1], [50e3] * (N - 1), 0.0, 'other chambers'),
+        ([*NAMES[:-1], 'wing'], [50e3] * N, 0.0, 'other chambers'),
+        (NAMES, [50e3] * N, None, 'without a stamp'),
         (NAMES, [50e3] * N, 3.0, 'not from the last 0.2 s'),
         (NAMES, [50e3] * N, -3.0, 'not from the last 0.2 s'),
     ]:
+        ros_client_node.spin_until(follows_zero, 'following zero')
         ros_client_node.spin_until(is_filled, 'set point')
         bad = ChamberPressures(names=names, pressure=pressure)
         if age is not None:
@@ -176,8 +280,7 @@ def test_too_much_is_never_put_out(
     ros_process: Any, ros_client_node: Any, listener: BridgeListener, valves: Valves
 ) -> None:
     ros_process(BRIDGE, params(valves))
-    ros_process(COMMANDER, {'pressure': 1e9})
-    until(ros_client_node, valves, LIMIT, 'the limit')
+    Commander(ros_process, listener).fill(valves, 1e9)
     listener.until_value('commands_clamped', 10)
     assert max(valves.highest) == pytest.approx(LIMIT)
 
@@ -186,33 +289,34 @@ def test_nothing_is_inflated_before_activation(
     ros_process: Any, ros_client_node: Any, listener: BridgeListener, modbus_valves: ModbusEmulator
 ) -> None:
     ros_process(BRIDGE, params(modbus_valves, autostart=False))
-    ros_process(COMMANDER, {'pressure': 100e3})
+    commander = Commander(ros_process, listener)
+    commander.ask(100e3)
     listener.change('configure')
     listener.until_level(OK, 'vented: disarmed')
     assert stays_vented(ros_client_node, modbus_valves, 1.0)
     assert listener.messages == []
     assert max(modbus_valves.highest) == 0.0
     listener.change('activate')
-    until(ros_client_node, modbus_valves, 100e3, 'set point')
+    commander.fill(modbus_valves, 100e3)
 
 
 def test_lost_device_is_told_and_filled_again_when_it_is_back(
     ros_process: Any, ros_client_node: Any, listener: BridgeListener, modbus_valves: ModbusEmulator
 ) -> None:
     process = ros_process(BRIDGE, params(modbus_valves))
-    ros_process(COMMANDER, {'pressure': 100e3})
+    commander = Commander(ros_process, listener)
     modbus_valves.set_actual([100e3] * N)
-    until(ros_client_node, modbus_valves, 100e3, 'set point')
+    commander.fill(modbus_valves, 100e3)
     modbus_valves.faults.restart = True
     modbus_valves.commanded()
     listener.until_value('reconnects', 0)
-    until(ros_client_node, modbus_valves, 100e3, 'set point')
+    commander.fill(modbus_valves, 100e3)
     modbus_valves.faults.silent = True
     listener.until_level(ERROR, 'register')
     until(ros_client_node, modbus_valves, 0.0, 'venting by the terminal itself')
     modbus_valves.faults.clear()
+    commander.fill(modbus_valves, 100e3)
     listener.until_level(OK, 'following commands')
-    until(ros_client_node, modbus_valves, 100e3, 'set point')
     assert process.stop(signal.SIGTERM) == 0
     assert 'Traceback' not in process.stderr
 

@@ -57,10 +57,15 @@ def test_command_on_the_topic_bends_the_arm_on_the_topics(ros_process: Any, ros_
     assert wrenches[-1].wrench.force.z == pytest.approx(-3.0 * 9.81, abs=0.5)
 
     commands = ros_client_node.announce(ChamberPressures, 'pressure/command', COMMAND)
-    pressure = [2e5 if name.endswith(('p1', 'p2')) else 0.0 for name in CHAMBERS]
-    timer = ros_client_node.create_timer(
-        0.02, lambda: commands.publish(ChamberPressures(names=CHAMBERS, pressure=pressure))
-    )
+    message = ChamberPressures(names=CHAMBERS, pressure=[0.0] * len(CHAMBERS))
+
+    def command() -> None:
+        message.header.stamp = ros_client_node.get_clock().now().to_msg()
+        commands.publish(message)
+
+    timer = ros_client_node.create_timer(0.02, command)
+    ros_client_node.spin_for(1.0)  # the bridge begins with a command near zero
+    message.pressure = [2e5 if name.endswith(('p1', 'p2')) else 0.0 for name in CHAMBERS]
     ros_client_node.spin_until(lambda: measured[-1].pressure[0] > 1.9e5, 'pressure')
     ros_client_node.spin_until(lambda: abs(tips[-1].pose.position.y) > 0.2, 'bend about x')
     with RigClient(ports['control']) as client:

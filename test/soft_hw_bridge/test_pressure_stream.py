@@ -11,6 +11,7 @@ from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal
 from soft_hw_bridge.emulators.serial import SerialEmulator
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.config import PressureConfig, make_stream
+from soft_hw_bridge.pressure.device import Reading
 from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import load_register_map
 from soft_hw_bridge.pressure.safety import PressureLimits
@@ -77,6 +78,12 @@ def until(condition, stream, pressure=None):
         time.sleep(0.01)
 
 
+def fill(valves, stream, pressure):
+    """Command zero until that is followed, as a controller does, and then the pressure until it is there."""
+    until(lambda: 'following commands' in stream.status().message, stream, [0.0] * 3)
+    until(is_at(valves, pressure), stream, pressure)
+
+
 def is_at(valves, pressure):
     return lambda: valves.commanded()[:3] == pytest.approx(pressure, abs=1.0)
 
@@ -84,7 +91,7 @@ def is_at(valves, pressure):
 def test_commands_out_measurements_in(valves, runner, stream):
     stream.arm()
     valves.set_actual([1000.0, 2000.0, 3000.0])
-    until(is_at(valves, [10e3, 20e3, 30e3]), stream, [10e3, 20e3, 30e3])
+    fill(valves, stream, [10e3, 20e3, 30e3])
     runner.measured.clear()
     until(lambda: len(runner.measured) > 50, stream)
     stamps = [measured.stamp_ns for measured in runner.measured]
@@ -96,15 +103,20 @@ def test_commands_out_measurements_in(valves, runner, stream):
 def test_chamber_that_does_not_follow_is_told(valves, stream):
     stream.arm()
     valves.set_actual([50e3, 50e3, 0.0])
-    told = (WARN, 'following commands; measured far from what was put out: tip')
+    fill(valves, stream, [50e3] * 3)
+    told = (WARN, 'following commands; measured far from what was put out')
     until(lambda: stream.status()[:2] == told, stream, [50e3] * 3)
+    assert stream.status().values['astray'] == 'tip'
+    valves.set_actual([50e3, 0.0, 0.0])
+    until(lambda: stream.status().values['astray'] == 'middle tip', stream, [50e3] * 3)
+    assert stream.status()[:2] == told  # the state is the same, and so is its line
     valves.set_actual([50e3] * 3)
     until(lambda: stream.status()[:2] == (OK, 'following commands'), stream, [50e3] * 3)
 
 
 def test_vents_when_commands_stop(valves, stream):
     stream.arm()
-    until(is_at(valves, [50e3] * 3), stream, [50e3] * 3)
+    fill(valves, stream, [50e3] * 3)
     until(is_at(valves, [0.0] * 3), stream)
     assert max(valves.highest) <= LIMITS.maximum
 
@@ -112,13 +124,13 @@ def test_vents_when_commands_stop(valves, stream):
 @pytest.mark.parametrize('bad', [[float('nan')] * 3, [float('inf'), 0.0, 0.0], [1.0], []])
 def test_bad_commands_vent(valves, stream, bad):
     stream.arm()
-    until(is_at(valves, [50e3] * 3), stream, [50e3] * 3)
+    fill(valves, stream, [50e3] * 3)
     until(is_at(valves, [0.0] * 3), stream, bad)
 
 
 def test_names_may_come_in_any_order_but_must_be_the_robots(valves, stream):
     stream.arm()
-    until(is_at(valves, [1e3, 2e3, 3e3]), stream, [1e3, 2e3, 3e3])
+    fill(valves, stream, [1e3, 2e3, 3e3])
     deadline = time.monotonic() + PATIENCE_S
     while not is_at(valves, [30e3, 20e3, 10e3])():
         assert time.monotonic() < deadline
@@ -133,6 +145,7 @@ def test_names_may_come_in_any_order_but_must_be_the_robots(valves, stream):
 
 def test_too_much_is_never_put_out(valves, stream):
     stream.arm()
+    fill(valves, stream, [50e3] * 3)
     until(is_at(valves, [100e3, 0.0, 100e3]), stream, [1e12, -1e12, 100e3 + 1])
     assert max(valves.highest) <= LIMITS.maximum
 
@@ -141,25 +154,68 @@ def test_disarm_and_emergency_stop_vent(valves, stream):
     for vent in (stream.disarm, stream.emergency_stop):
         stream.disarm()
         stream.arm()
-        until(is_at(valves, [50e3] * 3), stream, [50e3] * 3)
+        fill(valves, stream, [50e3] * 3)
         vent()
         until(is_at(valves, [0.0] * 3), stream, [50e3] * 3)
 
 
 def test_close_vents_at_once(valves, runner, stream):
     stream.arm()
-    until(is_at(valves, [50e3] * 3), stream, [50e3] * 3)
+    fill(valves, stream, [50e3] * 3)
     runner.close()
     until(is_at(valves, [0.0] * 3), stream)
 
 
-def test_restarted_device_is_filled_again_from_zero(valves, stream):
+def test_restarted_device_is_filled_again_only_by_who_begins_at_zero(valves, stream):
     stream.arm()
-    until(is_at(valves, [50e3] * 3), stream, [50e3] * 3)
-    received = stream.health.received
+    fill(valves, stream, [50e3] * 3)
+    received, reconnects = stream.health.received, stream.health.reconnects
     valves.faults.restart = True
+    valves.commanded()  # it looks now
+    if isinstance(valves, ModbusEmulator):
+        until(lambda: stream.health.reconnects > reconnects, stream, [50e3] * 3)
+        until(lambda: 'waits for a command near zero' in stream.status().message, stream, [50e3] * 3)
     until(lambda: stream.health.received > received + 20, stream, [50e3] * 3)
-    until(is_at(valves, [50e3] * 3), stream, [50e3] * 3)
+    if isinstance(valves, ModbusEmulator):
+        assert not any(valves.commanded()[:3])
+    fill(valves, stream, [50e3] * 3)
+
+
+def test_a_chamber_measured_too_high_ends_it_with_a_line(valves, stream):
+    stream.arm()
+    valves.set_actual([50e3] * 3)
+    fill(valves, stream, [50e3] * 3)
+    valves.set_actual([50e3, 115e3, 50e3])
+    until(lambda: 'vented: middle measured above 110000 Pa' in stream.status().message, stream, [50e3] * 3)
+    assert stream.status().level == ERROR
+    until(is_at(valves, [0.0] * 3), stream, [50e3] * 3)
+    valves.set_actual([0.0] * 3)
+    time.sleep(0.3)
+    until(is_at(valves, [0.0] * 3), stream, [0.0] * 3)
+    assert 'middle' in stream.status().message
+
+
+class Intruder:
+    """A lock that another thread gets just ahead of whoever asks for it, and commands."""
+
+    def __init__(self, guard):
+        self.guard = guard
+
+    def __enter__(self):
+        time.sleep(0.001)
+        self.guard.command(time.monotonic(), [0.0] * 3)
+
+    def __exit__(self, *_):
+        pass
+
+
+def test_a_command_of_another_thread_just_ahead_of_a_cycle_is_followed():
+    stream = PressureStream(Obedient(), NAMES, LIMITS, 100.0)
+    stream.arm()
+    stream._lock = Intruder(stream._guard)
+    for _ in range(5):
+        stream.poll()
+        assert stream._guard.reason == ''
 
 
 def test_silent_device_is_reported_and_found_again(valves, stream):
@@ -174,6 +230,22 @@ def test_silent_device_is_reported_and_found_again(valves, stream):
     received = stream.health.received
     until(lambda: not stream.error and stream.health.received > received + 5, stream)
     assert stream.health.reconnects >= 1
+
+
+class Obedient:
+    """A device that measures what was put out."""
+
+    sequence_bits = 32
+    malformed = 0
+
+    def open(self):
+        pass
+
+    def exchange(self, pressure):
+        return [Reading(pressure, time.time_ns())]
+
+    def close(self):
+        pass
 
 
 class Absent:
@@ -228,6 +300,7 @@ def test_limits_and_names_are_those_of_the_robot():
     [
         ({'device': 'can'}, 'device must be one of modbus, serial'),
         ({'rate': 0.0}, 'rate'),
+        ({'rate': 9.0}, 'rate must be at least 10 Hz for honeycomb_arm, got 9'),
         ({'robot': 'no_arm'}, "no robot 'no_arm'; shipped are"),
         ({'channels': (1, 2)}, 'channels must have 16 entries'),
         ({'modbus': ModbusConfig(register_map='none')}, "no register map 'none'; shipped are"),
