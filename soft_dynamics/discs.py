@@ -7,13 +7,20 @@ thread's rates (w1, w2, no spin) and the disc's three, have mass in every pose.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from .arguments import Array
 
 ANGLES, QUATERNIONS, RATES = 5, 8, 5
 ALMOST_STRAIGHT = 1e-7  # [rad] below this bend alpha keeps its last value
+FINE, MOST_PARTS = (
+    1e-3,
+    16,
+)  # [s] between the points along which the angles of a motion are continued, and their number
 
 
 def _rotation(axes: str, angles: Array) -> Rotation:
@@ -52,32 +59,84 @@ def to_angles(quaternions: Array, start: Array) -> Array:
     """(count, 5) joint angles of quaternions (count, 8), continued sample by sample from the angles `start` (5,)."""
     P = Rotation.from_quat(quaternions[:, :4])
     whole = (P * Rotation.from_quat(quaternions[:, 4:])).as_matrix()
-    threads = P.as_matrix()[:, :, 2]
-    out = np.empty((len(quaternions), ANGLES))
-    last = np.asarray(start, float)
-    for i, (e, R) in enumerate(zip(threads, whole, strict=True)):
-        bend = np.hypot(e[0], e[1])
-        beta = np.arctan2(bend, e[2])
-        alpha = np.arctan2(e[0], -e[1]) if bend > ALMOST_STRAIGHT else last[0]
-        alpha, beta = _nearest([(alpha, beta), (alpha + np.pi, -beta)], last[:2])
-        Q = Rotation.from_euler('ZX', [alpha, beta]).as_matrix().T @ R
-        last = out[i] = np.array([alpha, beta, *_disc_angles(Q, last[2:])])
-    return out
+    first, e = np.asarray(start, float), P.as_matrix()[:, :, 2]
+    bend = np.hypot(e[:, 0], e[:, 1])
+    alpha = _held(np.arctan2(e[:, 0], -e[:, 1]), bend > ALMOST_STRAIGHT, first[0])
+    thread = _continued(np.stack([alpha, np.arctan2(bend, e[:, 2])], 1), first[:2], _other_thread)
+    Q = np.swapaxes(_rotation('ZX', thread).as_matrix(), 1, 2) @ whole
+    return np.concatenate([thread, _disc_angles(Q, first[2:])], 1)
 
 
-def _disc_angles(Q: Array, last: Array) -> Array:
+def angles_of_motion(t: Array, quaternions: Array, rates: Array, start: Array) -> Array:
+    """`to_angles` of a motion over the times t (count,), continued along the way between its samples too.
+
+    A thread that passes close by the straight pose turns alpha by almost pi in a moment. Samples on both sides look the
+    same if it went straight through, with alpha as it was and -beta; a cubic between them, by their rates, tells.
+    """
+    parts = int(np.clip(np.ceil(np.diff(t).max(initial=0.0) / FINE), 1, MOST_PARTS))
+    s = np.arange(parts)[:, None] / parts
+    before, after = quaternions[:-1, None], quaternions[1:, None]
+    h = np.diff(t)[:, None, None]
+    out, back = (
+        h * _quaternion_rates(quaternions, rates)[:-1, None],
+        h * _quaternion_rates(quaternions, rates)[1:, None],
+    )
+    way = (1.0 + 2.0 * s) * (1.0 - s) ** 2 * before + s**2 * (3.0 - 2.0 * s) * after
+    way = way + s * (1.0 - s) ** 2 * out + s**2 * (s - 1.0) * back
+    fine = np.concatenate([way.reshape(-1, QUATERNIONS), quaternions[-1:]])
+    return to_angles(fine, start)[::parts]
+
+
+def _quaternion_rates(quaternions: Array, rates: Array) -> Array:
+    """Half of quaternion times body rate, of thread and disc."""
+    w = np.insert(rates, 2, 0.0, axis=1).reshape(-1, 2, 3)  # the thread has no spin
+    q = quaternions.reshape(-1, 2, 4)
+    imaginary, real = q[:, :, :3], q[:, :, 3:]
+    turned = real * w + np.cross(imaginary, w)
+    rate = 0.5 * np.concatenate([turned, -np.sum(imaginary * w, 2, keepdims=True)], 2)
+    return np.asarray(rate.reshape(-1, QUATERNIONS))
+
+
+def _disc_angles(Q: Array, start: Array) -> Array:
     """(gamma, psi, phi) of Q = Rz Rx Ry; at psi = +-pi/2 only gamma +- phi is there, and phi keeps its last value."""
-    slant = np.hypot(Q[2, 0], Q[2, 2])
-    psi = np.arctan2(Q[2, 1], slant)
-    if slant > ALMOST_STRAIGHT:
-        gamma, phi = np.arctan2(-Q[0, 1], Q[1, 1]), np.arctan2(-Q[2, 0], Q[2, 2])
-    else:
-        phi = last[2]
-        gamma = np.arctan2(Q[1, 0], Q[0, 0]) - np.copysign(phi, psi * phi)
-    return _nearest([(gamma, psi, phi), (gamma + np.pi, np.pi - psi, phi + np.pi)], last)
+    slant = np.hypot(Q[:, 2, 0], Q[:, 2, 2])
+    psi, clear = np.arctan2(Q[:, 2, 1], slant), slant > ALMOST_STRAIGHT
+    phi = _held(np.arctan2(-Q[:, 2, 0], Q[:, 2, 2]), clear, start[2])
+    both = np.arctan2(Q[:, 1, 0], Q[:, 0, 0])
+    gamma = np.where(clear, np.arctan2(-Q[:, 0, 1], Q[:, 1, 1]), both - np.copysign(phi, psi * phi))
+    return _continued(np.stack([gamma, psi, phi], 1), start, _other_disc)
 
 
-def _nearest(choices: list[tuple[float, ...]], last: Array) -> Array:
-    """The choice closest to the last angles, each angle moved by whole turns."""
-    turned = [np.asarray(c) + 2.0 * np.pi * np.round((last - np.asarray(c)) / (2.0 * np.pi)) for c in choices]
-    return min(turned, key=lambda c: float(np.sum((c - last) ** 2)))
+def _other_thread(angles: Array) -> Array:
+    """The other angles of the same thread."""
+    return np.stack([angles[:, 0] + np.pi, -angles[:, 1]], 1)
+
+
+def _other_disc(angles: Array) -> Array:
+    """The other angles of the same disc."""
+    return np.stack([angles[:, 0] + np.pi, np.pi - angles[:, 1], angles[:, 2] + np.pi], 1)
+
+
+def _held(angle: Array, clear: NDArray[np.bool_], start: float) -> Array:
+    """Angles (count,) with the last clear one, or `start`, wherever they are not clear."""
+    last = np.maximum.accumulate(np.where(clear, np.arange(1, angle.size + 1), 0))
+    return np.asarray(np.concatenate([[start], angle])[last])
+
+
+def _continued(angles: Array, start: Array, other: Callable[[Array], Array]) -> Array:
+    """Angles (count, k), or their others, moved by whole turns: each as near to the one before as can be.
+
+    `other` keeps distances, so that whether to change over does not depend on which of the two was taken before.
+    """
+    given = np.concatenate([start[None], angles])
+    others = other(given)
+    stay, change = (np.sum(_wrapped(b[1:] - given[:-1]) ** 2, 1) for b in (given, others))
+    changed = np.cumsum(np.concatenate([[0], change < stay])) % 2 == 1
+    chosen = np.where(changed[:, None], others, given)
+    turns = np.cumsum(np.round(np.diff(chosen, axis=0) / (2.0 * np.pi)), axis=0)
+    return np.asarray(chosen[1:] - 2.0 * np.pi * turns)
+
+
+def _wrapped(angle: Array) -> Array:
+    """From -pi to pi."""
+    return np.asarray(angle - 2.0 * np.pi * np.round(angle / (2.0 * np.pi)))

@@ -79,7 +79,11 @@ def simulate(
         source = _through_lag(source, t, drive.valve_lag, drive.valve_lag, from_rest=True)
     if kind == 'pressure':
         source = _through_lag(source, t, drive.fill_lag, drive.vent_lag, from_rest=False)
-    q, qd = _public(robot, of_discs, state['q0'], integrate(plant, start, source, t, chosen))
+    motions = integrate(plant, start, source, t, chosen)
+    if of_discs:
+        motions = _disc_angles(robot, t, state['q0'], motions)
+    change = robot._model.change
+    q, qd = change.public_position(motions.x), change.public_rate(motions.v)
     acted = source(t)
     acted = acted[0] if len(acted) == 1 else acted
     return Trajectory(t, q[0] if single else q, qd[0] if single else qd, acted, chosen.method)
@@ -107,37 +111,41 @@ def _disc_model(robot: Robot, q0: Array, qd0: Array, kind: str) -> tuple[Plant, 
         raise ValueError("kind: a robot of discs is simulated under 'pressure' only")
     build = assemble(robot.description, regular=True)
     drive = actuators(robot.description, build, SameCoordinates())
-    change = robot._model.change
+    change, base = robot._model.change, _base(robot)
     angles, rates = change.position(q0), change.rate(qd0)
-    x, v = [], []
+    x, v = [angles[:, :base]], [rates[:, :base]]
     for part in _blocks(robot, discs.ANGLES):
         x.append(discs.to_quaternions(angles[:, part]))
         v.append(np.einsum('kij,kj->ki', discs.rate_matrix(angles[:, part], x[-1]), rates[:, part]))
     springs = np.array(build.springs, SPRING)
-    first = discs.RATES * (springs['iq'] // discs.QUATERNIONS)
+    first = base + discs.RATES * ((springs['iq'] - base) // discs.QUATERNIONS)
     plant = Plant(build.elements, springs, first, drive.columns, drive.wrenches)
     return plant, Motions(np.concatenate(x, 1), np.concatenate(v, 1))
 
 
+def _base(robot: Robot) -> int:
+    """How many coordinates the base has."""
+    return 0 if robot.description.base.type == 'fixed' else 6
+
+
 def _blocks(robot: Robot, size: int) -> list[slice]:
-    return [slice(size * k, size * (k + 1)) for k in range(len(robot.description.segments))]
+    base = _base(robot)
+    return [slice(base + size * k, base + size * (k + 1)) for k in range(len(robot.description.segments))]
 
 
-def _public(robot: Robot, of_discs: bool, q0: Array, motions: Motions) -> tuple[Array, Array]:
-    """Public coordinates and rates of integrated motions; at a singular pose of the angles the smallest rates."""
-    change, (xs, vs) = robot._model.change, motions
-    if of_discs:
-        from . import discs
+def _disc_angles(robot: Robot, t: Array, q0: Array, motions: Motions) -> Motions:
+    """Joint angles and their rates of integrated motions; at a singular pose of the angles the smallest rates."""
+    from . import discs
 
-        start, shape = change.position(q0), (*xs.shape[:2], robot.nq)
-        x, v = np.empty(shape), np.empty(shape)
-        for part, wide in zip(_blocks(robot, discs.ANGLES), _blocks(robot, discs.QUATERNIONS), strict=True):
-            for k, quaternions in enumerate(xs[:, :, wide]):
-                x[k, :, part] = discs.to_angles(quaternions, start[k, part])
-                A = discs.rate_matrix(x[k, :, part], quaternions)
-                v[k, :, part] = np.einsum('kij,kj->ki', np.linalg.pinv(A, rcond=1e-9), vs[k, :, part])
-        xs, vs = x, v
-    return change.public_position(xs), change.public_rate(vs)
+    (xs, vs), start, base = motions, robot._model.change.position(q0), _base(robot)
+    x, v = np.empty((2, *xs.shape[:2], robot.nq))
+    x[:, :, :base], v[:, :, :base] = xs[:, :, :base], vs[:, :, :base]
+    for part, wide in zip(_blocks(robot, discs.ANGLES), _blocks(robot, discs.QUATERNIONS), strict=True):
+        for k, quaternions in enumerate(xs[:, :, wide]):
+            x[k, :, part] = discs.angles_of_motion(t, quaternions, vs[k, :, part], start[k, part])
+            A = discs.rate_matrix(x[k, :, part], quaternions)
+            v[k, :, part] = np.einsum('kij,kj->ki', np.linalg.pinv(A, rcond=1e-9), vs[k, :, part])
+    return Motions(x, v)
 
 
 # ---- inputs ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,67 @@
+"""Motions of discs: which of their several angles are given, and bases that move."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compare import assert_close
+from scipy.integrate import solve_ivp
+
+import soft_dynamics as sd
+from soft_dynamics import discs
+
+
+def in_angles(robot, q0, qd0, pressure, t):
+    """The motion by forward dynamics in angles, which is right away from their singular poses."""
+    n = robot.nq
+
+    def slope(now, y):
+        q, qd = y[:n], y[n:]
+        return np.concatenate([qd, robot.forward_dynamics(q, qd, robot.actuation(q) @ pressure(now))])
+
+    y = solve_ivp(slope, (t[0], t[-1]), np.concatenate([q0, qd0]), 'DOP853', t, rtol=1e-10, atol=1e-12).y
+    return y.T[:, :n], y.T[:, n:]
+
+
+def undamped(**changes):
+    return sd.load('fabric_arm', {'segment_defaults': {'damping': [0.0] * 5}, **changes})
+
+
+@pytest.mark.parametrize('samples', [26, 101, 251])
+def test_angles_do_not_depend_on_how_densely_a_motion_is_sampled(samples):
+    """A thread passes the straight pose by 0.007 rad, and turns alpha by almost pi within a few milliseconds."""
+    rng = np.random.default_rng(3)
+    rng.normal(size=10), rng.uniform(size=1), rng.normal(size=15)
+    robot, qd0, q0 = undamped(), 0.1 * rng.normal(size=15), rng.uniform(0.3, 0.6, 15)
+    phase = rng.uniform(size=1)
+
+    def pressure(now):
+        return 5.2 * (1.0 + np.sin(7.0 * now + phase))
+
+    t = np.linspace(0.0, 0.5, samples)
+    run = robot.simulate(q0, qd0, pressure, t)
+    q, _ = in_angles(robot, q0, qd0, pressure, t)
+    assert np.abs(np.sin(run.q[:, 1::5])).min() < 0.05
+    assert_close(run.q, q, 1e-6, 1.0)
+
+
+def test_angles_come_back_through_both_kinds_of_singular_poses_and_over_whole_turns():
+    t = np.linspace(0.0, 1.0, 2000)[:, None]
+    way = np.concatenate([8.0 * t - 1.0, 1.5 - 3.0 * t, -9.0 * t, 4.0 * t - 0.5, 0.3 + 7.0 * t], 1)
+    assert np.ptp(np.sign(way[:, 1])) == 2.0
+    assert way[:, 3].max() > np.pi / 2
+    assert_close(discs.to_angles(discs.to_quaternions(way), way[0]), way, 1e-9, 1.0)
+
+
+@pytest.mark.parametrize(
+    'base', [{'type': 'prescribed'}, {'type': 'free', 'mass': 1.0, 'inertia': [1.0, 1.2, 1.5]}]
+)
+def test_discs_move_on_a_base_that_moves(base):
+    robot = undamped(base=base)
+    rng = np.random.default_rng(1)
+    q0 = np.concatenate([0.2 * rng.normal(size=6), rng.uniform(0.3, 0.6, 15)])
+    qd0, t = 0.1 * rng.normal(size=21), np.linspace(0.0, 0.3, 16)
+    run = robot.simulate(q0, qd0, lambda now: [5.0 * np.sin(7.0 * now)], t)
+    q, qd = in_angles(robot, q0, qd0, lambda now: np.array([5.0 * np.sin(7.0 * now)]), t)
+    assert_close(run.q, q, 1e-8, 1.0)
+    assert_close(run.qd, qd, 1e-7, 1.0)
