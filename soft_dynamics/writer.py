@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from .description import Description
+from .files import write_new
 
 
 def to_mapping(block: Any) -> Any:
@@ -34,17 +33,3 @@ def write_description(path: Path, robot: Description, comment: str) -> None:
     body = yaml.dump(to_mapping(robot), sort_keys=False, default_flow_style=None, width=110)
     lines = [f'# {line}'.rstrip() for line in comment.splitlines()]
     write_new(path, '\n'.join([*lines, body]))
-
-
-def write_new(path: Path, text: str) -> None:
-    """Write a file that must not exist yet, atomically: nobody ever sees half of it, and nobody's file is lost."""
-    with tempfile.NamedTemporaryFile(
-        'w', dir=path.parent, prefix=f'.{path.name}.', encoding='utf-8', delete=False
-    ) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(file.name, path)  # unlike a rename, it refuses to replace
-    finally:
-        Path(file.name).unlink()

@@ -90,8 +90,10 @@ def read_arrays(path: Path, robot: Robot) -> Recording:
     try:
         with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
-    except ValueError:
-        raise ValueError(f'{path}: not a file of plain arrays') from None
+    except OSError:
+        raise
+    except Exception:  # damage makes NumPy raise whatever its parts raise
+        raise ValueError(f'{path}: damaged, cut short or not a file of plain arrays') from None
     missing = [name for name in ('t', 'q', 'qd', 'pressure') if name not in arrays]
     if missing:
         raise ValueError(f'{path}: expected the arrays t, q, qd, pressure; {", ".join(missing)} missing')
@@ -140,6 +142,7 @@ def command(options: argparse.Namespace) -> int:
     settings = {field.name: getattr(options, field.name) for field in fields(Options)}
     if options.method == 'jensen' and not options.storage:
         settings['storage'] = f'sqlite:///{output.with_suffix(".optuna.db")}'
+    progress = output.with_suffix('.progress.json')
     recordings = recordings_of(robot, options)
     problem = problem_of(
         robot.description, recordings, options.method, options.fit, window=options.window, step=options.step
@@ -151,12 +154,13 @@ def command(options: argparse.Namespace) -> int:
                 options.method,
                 Options(**settings),
                 lambda part, note: bar(part),
-                output.with_suffix('.progress.json'),
+                progress,
             )
     except KeyboardInterrupt:
         say('identify: give the same command again to go on where it was')
         raise
     write_description(output, found.description, comment_of(old, found, options))
+    progress.unlink(missing_ok=True)
     print(text_of(robot, found))
     for line in found.uncertainty.warnings:
         say(f'warning: {line}')

@@ -12,13 +12,14 @@ import sys
 from pathlib import Path
 
 from soft_dynamics.bags import open_bag
+from soft_dynamics.files import write_whole
 from soft_dynamics.robot import load
 
 from .command import run_command, say
 from .progress import ProgressBar
 from .recording import SOURCES, read_recording
 from .validation import Statistics, Validation, moving, unit_of, validate
-from .validation_report import html_report, text_report, write_whole
+from .validation_report import html_report, text_report
 
 UNITS = {'rad': ('rad', 1.0), 'deg': ('rad', 0.017453292519943295), 'm': ('m', 1.0), 'mm': ('m', 1e-3)}
 STATISTICS = ('mean', 'median', 'max', 'rmse')

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import html
-import os
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from soft_dynamics.robot import Robot
 
@@ -101,21 +98,6 @@ def _sections(robot: Robot, validation: Validation) -> list[str]:
     if validation.recording.pressure.shape[1]:
         sections.append(_section('Pressures', 'What drove the model.', pressures_figure(robot, validation)))
     return sections
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or, whatever happens, not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
-    try:
-        with os.fdopen(handle, 'w', encoding='utf-8') as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------

@@ -89,7 +89,9 @@ def identify(
     report: Report = lambda part, note: None,
     checkpoint: Path | None = None,
 ) -> Identification:
-    """Find the unknowns. A `checkpoint` file of a search that was killed is taken up again, and removed at the end.
+    """Find the unknowns. A `checkpoint` file of a search that was killed is taken up again.
+
+    It stays: who called removes it when the result is safe.
 
     Raises ValueError if the recordings cannot serve the method.
     """
@@ -102,7 +104,7 @@ def identify(
     except SingularInertia as error:
         unknown = np.full(x.size, math.nan)
         uncertainty = Uncertainty(unknown, (f'uncertainty is not known: {error}',))
-    found = Identification(
+    return Identification(
         method,
         problem.parameters,
         x,
@@ -111,8 +113,6 @@ def identify(
         free_run_rms(problem, x),
         apply(problem.description, problem.parameters, x),
     )
-    store.remove()
-    return found
 
 
 def free_run_rms(problem: Problem, x: Array) -> Array:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from soft_dynamics.files import write_whole
 from soft_dynamics.reader import quantity
 
 Report = Callable[[float, str], None]  # part done (0 to 1), and the best so far in words
@@ -53,10 +54,4 @@ class Checkpoint:
     def save(self, state: dict[str, Any]) -> None:
         if self._path is None:
             return
-        half = self._path.with_name(self._path.name + '.new')
-        half.write_text(json.dumps({'problem': self._fingerprint, 'state': state}), encoding='utf-8')
-        half.replace(self._path)
-
-    def remove(self) -> None:
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+        write_whole(self._path, json.dumps({'problem': self._fingerprint, 'state': state}))

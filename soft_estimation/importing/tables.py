@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import warnings
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,7 @@ def _text(path: Path, mapping: Mapping) -> Table:
     try:
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == '.gz' else data).decode('utf-8-sig')
-    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, OSError) as error:
+    except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
         raise ImportTrouble(path, f'cannot be read as text: {error}') from None
     lines = text.splitlines()
     if not lines:

@@ -66,6 +66,17 @@ def test_arrays_that_are_missing_are_named(lab, capsys) -> None:
     assert 'q, qd, pressure missing' in capsys.readouterr().err
 
 
+def test_a_damaged_file_of_arrays_is_one_line(lab, capsys) -> None:
+    whole = (lab / 'run.npz').read_bytes()
+    middle = len(whole) // 2
+    for damaged in (b'', b'text', whole[:middle], whole[:middle] + b'\xff' * 9 + whole[middle + 9 :]):
+        (lab / 'run.npz').write_bytes(damaged)
+        assert command(lab) == 2
+        error = capsys.readouterr().err
+        assert 'run.npz: damaged, cut short or not a file of plain arrays' in error
+        assert error.count('identify: ') == 1
+
+
 @pytest.fixture(scope='module')
 def bag(tmp_path_factory):
     """A bag of the right springs, from the fiber of the actuator, with noise."""
@@ -123,17 +134,40 @@ def test_an_interrupted_command_goes_on_where_it_was(lab, bag, capsys, monkeypat
     assert not (lab / 'arm_identified.progress.json').exists()
 
 
+def test_a_result_that_cannot_be_written_is_not_searched_again(lab, capsys, monkeypatch) -> None:
+    calls, run = [0], Problem.run
+
+    def counted(self, *args, **options):
+        calls[0] += 1
+        return run(self, *args, **options)
+
+    def full(*_):
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(Problem, 'run', counted)
+    with monkeypatch.context() as disk:
+        disk.setattr('soft_dynamics.writer.write_new', full)
+        assert command(lab) == 2
+    assert 'No space left' in capsys.readouterr().err
+    first, calls[0] = calls[0], 0
+    assert command(lab) == 0
+    assert calls[0] < 0.9 * first
+    assert sorted(path.name for path in lab.iterdir()) == ['arm.yaml', 'arm_identified.yaml', 'run.npz']
+
+
 def test_a_storage_that_cannot_be_used_is_one_line_without_its_password(lab, bag, capsys) -> None:
     storage = f'sqlite:////{lab}/no/folder/study.db'
     assert on_bag(lab, bag, '--method', 'jensen', '--storage', storage) == 2
     error = capsys.readouterr().err
     assert 'storage: cannot use' in error
-    assert error.count('\n') == 1
+    assert error.count('identify: ') == 1
+    assert 'Traceback' not in error
     assert on_bag(lab, bag, '--method', 'jensen', '--storage', 'nonsense://me:secret@server/x') == 2
     error = capsys.readouterr().err
     assert 'nonsense://server/x' in error
     assert 'secret' not in error
-    assert error.count('\n') == 1
+    assert error.count('identify: ') == 1
+    assert 'Traceback' not in error
 
 
 def test_every_shipped_robot_survives_writing(tmp_path) -> None:

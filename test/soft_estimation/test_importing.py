@@ -256,6 +256,9 @@ def test_empty_files_and_files_of_another_kind(bench: Bench) -> None:
     assert 'run.csv: has no rows' in bench.refusal('time,p1,p2\n', topics=[PRESSURES])
     assert 'cannot be read as text' in bench.refusal(bytes(range(256)), topics=[PRESSURES])
     assert 'cannot be read as text' in bench.refusal(b'no gzip', 'run.csv.gz', topics=[PRESSURES])
+    whole = gzip.compress(b't,p1,p2\n' + b'1,2,3\n' * 999)
+    for damaged in (whole[: len(whole) // 2], whole[:20] + b'\xff' * 8 + whole[28:], whole[:-6] + b'wrong!'):
+        assert 'cannot be read as text' in bench.refusal(damaged, 'run.csv.gz', topics=[PRESSURES])
     assert 'neither a column of times nor a rate' in bench.refusal(CSV, topics=[PRESSURES], time={})
     line = bench.refusal(CSV, topics=[PRESSURES], only=[{'column': 'p1', 'value': 3.0}])
     assert 'only: no row has p1 = 3' in line

@@ -17,13 +17,12 @@ import pytest
 import soft_dynamics as sd
 from soft_dynamics.errors import NotConverged
 from soft_dynamics.robot import Robot, load
-from soft_estimation import validation_report
 from soft_estimation.progress import ProgressBar
 from soft_estimation.recording import Recording
 from soft_estimation.validate import main, thresholds
 from soft_estimation.validation import statistics, unit_of, validate
 from soft_estimation.validation_figures import POINTS, envelope
-from soft_estimation.validation_report import html_report, text_report, write_whole
+from soft_estimation.validation_report import html_report, text_report
 from tools.made_bag import Rig, driven, write_bag
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -216,20 +215,6 @@ def test_a_drawn_line_keeps_its_peaks() -> None:
     assert kept.size <= POINTS + 2
     assert y[kept].max() == 99.0
     assert y[kept].min() == y.min()
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / 'report.html'
-    write_whole(path, 'first')
-
-    def full(_: object) -> None:
-        raise OSError(28, 'No space left on device')
-
-    monkeypatch.setattr(validation_report.Path, 'replace', lambda *_: full(None))
-    with pytest.raises(OSError, match='No space'):
-        write_whole(path, 'second')
-    assert [file.name for file in tmp_path.iterdir()] == ['report.html']
-    assert path.read_text() == 'first'
 
 
 # ---- command ---------------------------------------------------------------------------------------------------------
