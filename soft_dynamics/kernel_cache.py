@@ -1,7 +1,7 @@
-"""Where numba keeps the compiled kernels: another folder whenever the text of a kernel changes.
+"""Where numba keeps the compiled kernels: another folder whenever a file changes that kernels of others come from.
 
-numba looks at the file of a kernel only, and would go on using what it compiled from the old text of another file that
-the kernel takes functions from. Nothing but the standard library is imported here: tools/run.py asks before set-up.
+numba looks at the file of a kernel only: it notices a change there, and would go on using what it compiled from the old
+text of another file that the kernel takes functions from. Nothing but the standard library is imported here: tools/run.py asks before set-up.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from pathlib import Path
 
 PACKAGES = ('soft_control', 'soft_dynamics', 'soft_estimation', 'soft_hw_bridge')
 KERNEL = re.compile(rb'@(njit|inline|intrinsic)\b|\bELEMENT\b')  # ELEMENT: the layout of what kernels work on
+IMPORT = re.compile(rb'^(?:from|import)\s.*?(?:\([^)]*\)|$)', re.MULTILINE)
+WORD = re.compile(rb'\w+')
 VARIABLE = 'NUMBA_CACHE_DIR'
 HERE = Path(__file__).absolute().parent.parent
 
@@ -34,15 +36,22 @@ def use_kernel_cache() -> None:
     """Let numba, loaded already or not, keep what it compiles from now on there, unless the user named a folder."""
     if os.environ.get(VARIABLE):
         return
-    os.environ[VARIABLE] = str(kernel_cache())
+    try:
+        os.environ[VARIABLE] = str(kernel_cache())
+    except RuntimeError:  # the user has no home: numba finds a place by itself
+        return
     if 'numba' in sys.modules:
         sys.modules['numba'].config.reload_config()
 
 
 def _fingerprint(packages: Path) -> str:
-    kernels = hashlib.sha256()
-    for path in sorted(path for package in PACKAGES for path in (packages / package).rglob('*.py')):
-        text = path.read_bytes()
-        if KERNEL.search(text):
-            kernels.update(path.relative_to(packages).as_posix().encode() + b'\0' + text)
-    return kernels.hexdigest()[:16]
+    files = {path: path.read_bytes() for package in PACKAGES for path in (packages / package).rglob('*.py')}
+    kernels = {path: text for path, text in sorted(files.items()) if KERNEL.search(text)}
+    imported = {
+        word for text in kernels.values() for line in IMPORT.findall(text) for word in WORD.findall(line)
+    }
+    fingerprint = hashlib.sha256()
+    for path, text in kernels.items():
+        if path.stem.encode() in imported:
+            fingerprint.update(path.relative_to(packages).as_posix().encode() + b'\0' + text)
+    return fingerprint.hexdigest()[:16]

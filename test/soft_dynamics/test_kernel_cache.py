@@ -56,16 +56,17 @@ def installed(tmp_path: Path) -> Path:
     'file',
     ['soft_control/box.py', 'soft_estimation/kernels.py', 'soft_dynamics/vec3.py', 'soft_dynamics/chain.py'],
 )
-def test_a_changed_kernel_of_any_package_has_another_cache(installed: Path, file: str) -> None:
+def test_a_changed_kernel_that_others_use_has_another_cache(installed: Path, file: str) -> None:
     before = kernel_cache(installed)
     with (installed / file).open('a') as stream:
         stream.write('# changed\n')
     assert kernel_cache(installed) != before
 
 
-def test_a_changed_node_keeps_the_cache(installed: Path) -> None:
+@pytest.mark.parametrize('file', ['soft_control/nodes/controller.py', 'soft_control/allocation.py'])
+def test_a_file_that_no_kernel_takes_from_keeps_the_cache(installed: Path, file: str) -> None:
     before = kernel_cache(installed)
-    with (installed / 'soft_control' / 'nodes' / 'controller.py').open('a') as stream:
+    with (installed / file).open('a') as stream:
         stream.write('# changed\n')
     assert kernel_cache(installed) == before
 
