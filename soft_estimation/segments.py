@@ -17,7 +17,8 @@ from soft_dynamics.arguments import Array, as_array
 
 from .poses import as_pose, as_rotation, turn
 
-STRAIGHT = 1e-7  # [-] below this slant of the tip a segment counts as straight
+STRAIGHT = 1e-7  # [-] below this slant of the tip an arc counts as straight
+ROUNDING = 1e-12  # [-] a slant of the tip that may be nothing but rounding of the pose
 TINY = np.finfo(float).tiny  # keeps 0/0 at 0
 
 
@@ -125,8 +126,9 @@ def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit
 
     theta1 = atan2(-R31, R11), theta2 = atan2(-R23, R22), right in every quadrant. With e the base's and n the tip's
     z axis, p = d1 e + d2 n = s (n + e) + r (n - e): two orthogonal directions, so no branch and no small sine,
-        s = p.(n + e)/|n + e|^2     r = p.(n - e)/(|n - e|^2 + STRAIGHT^2)     d1 = s - r,  d2 = s + r
-    In the straight pose only the sum shows: both links get half. Limit: not folded back (n = -e).
+        s = p.(n + e)/|n + e|^2     r = p.(n - e)/(|n - e|^2 + ROUNDING^2)     d1 = s - r,  d2 = s + r
+    In the straight pose only the sum shows: both links get half. Next to it an error of the pose counts 1/bend times in
+    their difference; no link gets a negative length by it, |r| <= |s|. Limit: not folded back (n = -e).
     """
     X = as_pose('X_BT', X_BT)
     R, p, e = X[..., :3, :3], X[..., :3, 3], np.array([0.0, 0.0, 1.0])
@@ -144,7 +146,8 @@ def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit
         folded = np.sum(along**2, -1)
         if np.any(folded < STRAIGHT**2):
             raise ValueError('X_BT: expected a tip that is not folded back onto its base')
-        s, r = np.sum(p * along, -1) / folded, np.sum(p * across, -1) / (np.sum(across**2, -1) + STRAIGHT**2)
+        s, r = np.sum(p * along, -1) / folded, np.sum(p * across, -1) / (np.sum(across**2, -1) + ROUNDING**2)
+        r = np.clip(r, -np.abs(s), np.abs(s))
         d1, d2 = s - r, s + r
     q = np.stack([d1, theta1, theta2, d2] if free else [theta1, theta2], -1)
     missed = p - d1[..., None] * e - d2[..., None] * n

@@ -82,7 +82,7 @@ def test_universal_joint_comes_back_in_every_quadrant(t1: float, t2: float, d1: 
     fit = segments.universal_from_pose(X, d1 + d2)
     assert fit.q[1:3] == pytest.approx([t1, t2], abs=1e-9)
     assert fit.position_error < 1e-8
-    if np.linalg.norm(X[:3, 2] - E_Z) > 1e-3:
+    if np.linalg.norm(X[:3, 2] - E_Z) > 1e-8:
         assert fit.q == pytest.approx([d1, t1, t2, d2], abs=1e-9)
     assert fit.q[0] + fit.q[3] == pytest.approx(d1 + d2, abs=1e-8)
     equal = universal(d1, t1, t2, d1)
@@ -90,6 +90,25 @@ def test_universal_joint_comes_back_in_every_quadrant(t1: float, t2: float, d1: 
     fixed = segments.universal_from_pose(equal, 2 * d1, free=False)
     assert fixed.q == pytest.approx([t1, t2], abs=1e-9)
     assert fixed.position_error < 1e-9
+
+
+@pytest.mark.parametrize('bend', [1e-8, 1e-6, -1e-5, 1e-4, 1e-3, 1e-2])
+def test_unequal_links_come_back_next_to_the_straight_pose(bend: float) -> None:
+    q = [0.08, bend, -0.6 * bend, 0.1]
+    assert segments.universal_from_pose(universal(*q), 0.18).q == pytest.approx(q, abs=1e-9)
+
+
+def test_rounding_and_noise_of_a_straight_pose_leave_sensible_links() -> None:
+    """The pose comes from two poses in the world: exact but for rounding, in single precision, or measured."""
+    rng = np.random.default_rng(2)
+    for size, limit in ((0.0, 1e-6), (1e-7, 0.07), (1e-3, 0.07)):
+        for _ in range(50):
+            world = transform(Rotation.random(random_state=rng).as_matrix(), rng.uniform(-3.0, 3.0, 3))
+            X = np.linalg.solve(world, world @ universal(0.06, 0.0, 0.0, 0.06))
+            X[:3, :3] = X[:3, :3] @ Rotation.from_rotvec(size * rng.normal(size=3)).as_matrix()
+            X[:3, 3] += 0.1 * size * rng.normal(size=3)
+            d1, _, _, d2 = segments.universal_from_pose(X, 0.12).q
+            assert [d1, d2] == pytest.approx([0.06, 0.06], abs=limit)
 
 
 def test_universal_joint_is_continuous_through_straight() -> None:
