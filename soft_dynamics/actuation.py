@@ -52,10 +52,7 @@ def _gain(column: Array, where: slice, chamber: Chamber, segment: object, change
     public = np.zeros(column.size)
     gain = np.array(chamber.gain)
     if isinstance(segment, Universal):
-        if (
-            segment.axis_order == 'xy'
-        ):  # the identified numbers change places, the side a chamber is on does not
-            gain = np.copysign(gain[::-1], gain)
+        gain = gain if segment.axis_order == 'yx' else gain[::-1]
         where = slice(where.start + 1, where.stop - 1) if segment.lengths == 'free' else where
     public[where] = gain
     column += change.force(public)

@@ -85,7 +85,7 @@ class Universal:
         0.0, least=0.0, most=1.0, doc='part of the mass at the universal joint'
     )
     lengths: Literal['fixed', 'free'] = 'fixed'
-    axis_order: Literal['yx', 'xy'] = 'yx'  # which axes a list of two entries speaks of: the order of q is yx
+    axis_order: Literal['yx', 'xy'] = 'yx'  # of lists of two, in material and in gain: the order of q is yx
     material: Material = Material()
     link_stiffness: float = quantity(0.0, unit='N/m', least=0.0, doc='of each link, when lengths are free')
     link_damping: float = quantity(0.0, unit='N s/m', least=0.0, doc='of each link, when lengths are free')

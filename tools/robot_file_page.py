@@ -66,7 +66,8 @@ MEANING = {
     'Arc.coordinates': 'bend: u, v [rad], h [m]; difference: dx, dy, dl [m]',
     'Link.length': 'along z',
     'Universal.lengths': 'fixed: theta1, theta2; free: d1, theta1, theta2, d2',
-    'Universal.axis_order': 'which axes a list of two speaks of; q itself is always theta1 (y), theta2 (x)',
+    'Universal.axis_order': 'which axes the two entries of a list speak of, in `material` and in the `gain` of its '
+    'chambers, each entry with its sign; q itself is always theta1 (y), theta2 (x)',
     'Hinge.length': 'along y',
     'Spring.stiffness': 'of the spring',
     'Spring.rest_length': 'of the spring',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 
 import numpy as np
@@ -15,7 +16,7 @@ from states import State, random_states, shipped_states, special_states
 from twins import twin
 
 import soft_dynamics as sd
-from soft_dynamics.regressor import PARAMETERS, regressor
+from soft_dynamics.regressor import PARAMETERS, known_forces, regressor
 
 ROBOTS = sd.robot_names()
 
@@ -263,7 +264,20 @@ def test_axis_order_of_the_lists_is_switchable():
     reference = samples.Wang(samples.WangParameters(order='swapped'), 'reduced')
     q, qd, qdd = (a[0] for a in shipped_states(swapped, 1))
     assert_close(swapped.inverse_dynamics(q, qd, qdd), reference.inverse_dynamics(q, qd, qdd), 1e-11)
-    assert_close(swapped.actuation(q), reference.chamber_actuation(q), 1e-12)
+    bags = np.arange(16).reshape(4, 4)[:, [0, 2, 1, 3]].ravel()  # 2 and 3 of each segment: see the robot file
+    assert_close(swapped.actuation(q), reference.chamber_actuation(q)[:, bags], 1e-12)
+
+
+@pytest.mark.parametrize('lengths', ['fixed', 'free'])
+@pytest.mark.parametrize('gain', [[0.0, -1e-4], [2e-4, -1e-4], [-3e-4, 0.0]])
+def test_axis_order_moves_a_gain_with_its_sign(gain, lengths):
+    segment = {'name': 'a', 'type': 'universal', 'length': 0.2, 'mass': 1.0, 'lengths': lengths}
+    chambers = [{'name': 'p', 'segment': 'a', 'gain': gain}]
+    data = {'format': 1, 'name': 'one', 'actuation': {'pressure_max': 1e5, 'chambers': chambers}}
+    for order, expected in (('yx', gain), ('xy', gain[::-1])):
+        robot = sd.Robot.from_dict({**data, 'segments': [{**segment, 'axis_order': order}]})
+        angles = [robot.coordinate_names.index(f'a_theta{k}') for k in (1, 2)]
+        assert robot.actuation(robot.rest)[angles, 0].tolist() == expected
 
 
 def test_godages_literal_reading_is_selectable():
@@ -274,15 +288,52 @@ def test_godages_literal_reading_is_selectable():
     assert_close(literal.mass_matrix(q), reference.mass_matrix(q), 1e-10)
 
 
-def test_regressor_is_linear_in_the_parameters():
-    robot = sd.load('floating_actuator')
+def regressor_parameters(robot):
     s = robot.description.segments[0]
     k, d = s.material.stiffness, s.material.damping
-    beta = np.array([s.mass, d[0], d[2], k[0], k[2], s.material.cubic_stiffness[2]])
+    return np.array([s.mass, d[0], d[2], k[0], k[2], s.material.cubic_stiffness[2]])
+
+
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {},
+        {'tip_load': 0.3},
+        {'base': {'type': 'prescribed', 'mass': 2.0, 'inertia': [0.1, 0.2, 0.3]}},
+        {'base': {'type': 'free', 'mass': 2.0, 'inertia': [0.1, 0.2, 0.3], 'rpy': [0.3, 0.2, 0.1]}},
+        {'rest': [0.01, -0.02, 0.005], 'cubic_stiffness': [3e3, 1e3, -4.2e4]},
+    ],
+)
+def test_regressor_is_linear_in_the_parameters(changes):
+    """tau = Psi beta and what is known besides: base, tip load and the springs that the paper's beta lacks."""
+    material = {key: changes[key] for key in ('rest', 'cubic_stiffness') if key in changes}
+    robot = sd.load('floating_actuator', {key: changes[key] for key in changes if key not in material})
+    (segment,) = robot.description.segments
+    changed = dataclasses.replace(segment.material, **{key: tuple(v) for key, v in material.items()})
+    segments = (dataclasses.replace(segment, material=changed),)
+    robot = sd.Robot(dataclasses.replace(robot.description, segments=segments))
+    beta = regressor_parameters(robot)
     assert len(PARAMETERS) == beta.size
     for q, qd, qdd in zip(*shipped_states(robot, 5), strict=True):
-        Psi = regressor(robot, q, qd, qdd)
+        Psi, known = regressor(robot, q, qd, qdd), known_forces(robot, q, qd, qdd)
         assert Psi.shape == (9, 6)
-        assert_close(Psi @ beta, robot.inverse_dynamics(q, qd, qdd), 1e-12)
+        assert known.shape == (9,)
+        assert np.any(known) == bool(changes)
+        assert_close(Psi @ beta + known, robot.inverse_dynamics(q, qd, qdd), 1e-12)
+    states = shipped_states(robot, 3)
+    assert_close(
+        regressor(robot, *states) @ beta + known_forces(robot, *states),
+        robot.inverse_dynamics(*states),
+        1e-12,
+    )
+
+
+def test_regressor_refuses_what_it_cannot_express():
     with pytest.raises(ValueError, match='single extensible arc'):
         regressor(sd.load('pneumatic_arm'), *(np.zeros(6),) * 3)
+    robot = sd.load('floating_actuator')
+    (segment,) = robot.description.segments
+    uneven = dataclasses.replace(segment.material, stiffness=(180.0, 190.0, 250.0))
+    changed = dataclasses.replace(segment, material=uneven)
+    with pytest.raises(ValueError, match=r'stiffness: expected the same for both bends, got 180 and 190'):
+        regressor(sd.Robot(dataclasses.replace(robot.description, segments=(changed,))), *(np.zeros(9),) * 3)
