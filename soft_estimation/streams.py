@@ -10,6 +10,7 @@ import numpy as np
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.bags import Bag, BagError, Message
+from soft_dynamics.flat_messages import layout
 
 TYPES = {
     'state': 'soft_robot_suite/msg/SoftState',
@@ -19,7 +20,7 @@ TYPES = {
     'fiber': 'soft_robot_suite/msg/ShapeSamples',
     'frame': 'soft_robot_suite/msg/BodyPoses',
 }
-STAMP, LENGTH = struct.Struct('<iI'), struct.Struct('<I')
+STAMP = struct.Struct('<iI')
 REPORTS = 2000  # messages between two calls of the progress callback
 
 
@@ -159,47 +160,26 @@ class _Frames(_Samples):
 
 
 def _layout(bag: Bag, kind: str, message: Message) -> _Layout:
-    """By a walk through the CDR encoding of a message, checked against the library's."""
+    """As the bytes have it, checked against the library's decoding."""
     content, data = bag.decode(message), message.data
-    position, numbers = 12, []  # behind encapsulation and stamp
-
-    def aligned(size: int) -> int:
-        return position + -(position - 4) % size
-
-    def length() -> int:
-        nonlocal position
-        position = aligned(4) + 4
-        return int(LENGTH.unpack_from(data, position - 4)[0])
-
-    for field in FIELDS[kind]:
-        if field in 'sS':
-            for _ in range(length() if field == 'S' else 1):
-                size = length()
-                position += size
-        else:
-            size = length() if field == 'D' else int(field)
-            position = aligned(8) if size else position
-            numbers.append(slice(position, position + 8 * size))
-            position += 8 * size
-    ends = [12, *(part.stop for part in numbers)]
-    fixed = [slice(end, part.start) for end, part in zip(ends, numbers, strict=False)]
+    try:
+        found = layout(data, FIELDS[kind])
+    except ValueError as error:
+        raise BagError(bag.path, f'{message.topic}: {error}') from None
     names = tuple(getattr(content, 'names', ()))
-    expected = ARRAYS[kind](content)
-    found = np.frombuffer(b''.join(data[part] for part in numbers), '<f8')
-    if names and found.size not in (len(names), 2 * len(names), 7 * len(names)):
-        raise BagError(bag.path, f'{message.topic} has {len(names)} names for {found.size} numbers')
-    if data[1] != 1 or not np.array_equal(found, expected, equal_nan=True):
+    numbers = np.frombuffer(b''.join(data[part] for part in found.numbers), '<f8')
+    if names and numbers.size not in (len(names), 2 * len(names), 7 * len(names)):
+        raise BagError(bag.path, f'{message.topic} has {len(names)} names for {numbers.size} numbers')
+    if not np.array_equal(numbers, ARRAYS[kind](content), equal_nan=True):
         raise BagError(bag.path, f'{message.topic} is not encoded as CDR of a little-endian machine')
-    return _Layout(
-        getattr(content, 'model', ''), names, tuple(numbers), tuple((part, data[part]) for part in fixed)
-    )
+    return _Layout(getattr(content, 'model', ''), names, found.numbers, found.fixed)
 
 
 def _vectors(*vectors: Any) -> list[float]:
     return [getattr(v, axis) for v in vectors for axis in ('x', 'y', 'z', 'w') if hasattr(v, axis)]
 
 
-# Of each kind, behind the stamp: s a text, S a list of texts, a digit so many numbers, D a list of numbers.
+# As in flat_messages, as far as they are of interest.
 FIELDS = {'state': 'ssSDD', 'pressure': 'sSD', 'wrench': 's6', 'pose': 's7', 'fiber': 'sDD', 'frame': 'sSDD'}
 ARRAYS: dict[str, Callable[[Any], Any]] = {
     'state': lambda msg: np.concatenate([msg.q, msg.qd]),
