@@ -1,7 +1,8 @@
 """Where numba keeps the compiled kernels: another folder whenever a file changes that kernels of others come from.
 
 numba looks at the file of a kernel only: it notices a change there, and would go on using what it compiled from the old
-text of another file that the kernel takes functions from. Nothing but the standard library is imported here: tools/run.py asks before set-up.
+text of another file that the kernel takes functions from. Nothing but the standard library is imported here, because
+tools/run.py asks before set-up.
 """
 
 from __future__ import annotations

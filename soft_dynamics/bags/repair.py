@@ -14,6 +14,7 @@ from .errors import BagError
 from .types import register_text, standard_types
 from .writing import VERSION, lock
 
+METADATA, ASIDE = 'metadata.yaml', '.finishing'
 MAGIC = b'\x89MCAP0\r\n'
 DATA_END, FOOTER = 0x0F, 0x02  # records of MCAP: one byte of kind, eight of length, content
 NO_INDEX = struct.pack('<BQI', DATA_END, 4, 0) + struct.pack('<BQQQI', FOOTER, 20, 0, 0, 0) + MAGIC
@@ -21,7 +22,7 @@ NO_INDEX = struct.pack('<BQI', DATA_END, 4, 0) + struct.pack('<BQQQI', FOOTER, 2
 
 def unfinished(path: Path) -> Path | None:
     """The storage file of a bag without metadata, or None."""
-    if not path.is_dir() or (path / 'metadata.yaml').exists():
+    if not path.is_dir() or (path / METADATA).exists():
         return None
     files = [file for file in path.iterdir() if file.suffix in ('.mcap', '.db3')]
     return files[0] if len(files) == 1 else None
@@ -30,24 +31,24 @@ def unfinished(path: Path) -> Path | None:
 def repair(path: Path, file: Path) -> int:
     """Rewrite an unfinished bag as a finished one and return how many messages it holds.
 
-    The old folder stays beside it as <bag>.unfinished until the new one is complete.
+    The new files are made aside and take their places when both are complete, metadata last: who is killed on the way
+    leaves a bag that is unfinished as before.
     """
     try:
-        lock(path).close()
+        held = lock(path)
     except BlockingIOError:
         raise BagError(path, 'is still being recorded') from None
-    old = path.with_name(f'{path.name}.unfinished')
-    if old.exists():
-        raise BagError(path, f'cannot be finished: {old.name} is in the way')
-    path.rename(old)
-    try:
-        _seal_mcap(old / file.name) if file.suffix == '.mcap' else _roll_back(old / file.name)
-        count = _copy(old / file.name, path)
-    except BaseException:
-        shutil.rmtree(path, ignore_errors=True)
-        old.rename(path)
-        raise
-    shutil.rmtree(old)
+    aside = path / ASIDE
+    with held:
+        shutil.rmtree(aside, ignore_errors=True)
+        try:
+            _seal_mcap(file) if file.suffix == '.mcap' else _roll_back(file)
+            made = aside / file.stem
+            count = _copy(file, made)
+            (made / file.name).replace(file)
+            (made / METADATA).replace(path / METADATA)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
     return count
 
 

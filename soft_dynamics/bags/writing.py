@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Literal
@@ -21,7 +24,10 @@ VERSION: Literal[9] = 9  # of ROS 2 Jazzy
 
 
 class BagWriter:
-    """A new bag. `flush` puts on disk what was written so far; a lock tells readers that it is still growing."""
+    """A new bag. `flush` puts on disk what was written so far; a lock tells readers that it is still growing.
+
+    Where the disk does not take any more, the call raises BagError and the bag ends there: what was flushed stays.
+    """
 
     def __init__(self, path: str | Path, storage: str = 'mcap') -> None:
         if storage not in STORAGES:
@@ -31,6 +37,7 @@ class BagWriter:
         self._types = standard_types()
         self._topics: dict[str, Connection] = {}
         self._last_ns = 0
+        self.is_open = True
         try:
             self._writer = Writer(self.path, version=VERSION, storage_plugin=STORAGES[storage])
             self._writer.open()
@@ -43,30 +50,52 @@ class BagWriter:
         """Announce a topic of type `package/msg/Name`; ValueError if its definition is nowhere."""
         if topic not in self._topics:
             register(self._types, msgtype)
-            self._topics[topic] = self._writer.add_connection(
-                topic, msgtype, typestore=self._types, offered_qos_profiles=qos
-            )
+            with self._storing():
+                self._topics[topic] = self._writer.add_connection(
+                    topic, msgtype, typestore=self._types, offered_qos_profiles=qos
+                )
 
     def write(self, topic: str, msgtype: str, data: bytes, t_ns: int) -> None:
         """Append a message in CDR; times never step back, or the bag could not be read without its index."""
         self.add_topic(topic, msgtype)
         self._last_ns = max(t_ns, self._last_ns)
-        self._writer.write(self._topics[topic], self._last_ns, data)
+        with self._storing():
+            self._writer.write(self._topics[topic], self._last_ns, data)
         self.count += 1
 
     def flush(self) -> None:
         """Hand everything to the operating system: it outlives this process."""
         storage = self._writer.storage
-        if isinstance(storage, McapWriter) and storage.chunk.msgs:
-            storage.close_chunk()
-            storage.bio.flush()
-        elif isinstance(storage, Sqlite3Writer):
-            storage.conn.commit()
+        with self._storing():
+            if isinstance(storage, McapWriter) and storage.chunk.msgs:
+                storage.close_chunk()
+                storage.bio.flush()
+            elif isinstance(storage, Sqlite3Writer):
+                storage.conn.commit()
 
     def close(self) -> None:
-        """Write index and metadata."""
-        self._writer.close()
-        self._lock.close()
+        """Write index and metadata, unless the bag ended before."""
+        if self.is_open:
+            with self._storing():
+                self._writer.close()
+            self.is_open = False
+            self._lock.close()
+
+    @contextmanager
+    def _storing(self) -> Iterator[None]:
+        """End the bag as a kill would, which readers know how to finish, if the disk refuses."""
+        if not self.is_open:
+            raise BagError(self.path, 'is closed')
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            self.is_open = False
+            if self._writer.storage is not None:
+                with suppress(OSError, sqlite3.Error):
+                    self._writer.storage.abort()
+            self._writer.metapath.unlink(missing_ok=True)
+            self._lock.close()
+            raise BagError(self.path, f'cannot be written any more: {error}') from error
 
     def __enter__(self) -> BagWriter:
         return self

@@ -14,11 +14,12 @@ from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from soft_dynamics.bags import STORAGES, BagWriter
+from soft_dynamics.bags import STORAGES, BagError, BagWriter
 from soft_dynamics.counters import OK, Status
 from soft_dynamics.nodes.bag_qos import recorded_qos
 from soft_dynamics.ros.diagnostics import Diagnostics
 from soft_dynamics.ros.parameters import bind_config
+from soft_dynamics.ros.report import report
 from soft_dynamics.ros.run import run_node
 
 _DISCOVERY_PERIOD = 0.5  # [s]
@@ -67,8 +68,8 @@ class BagRecorder(Node):
         self._seen: set[str] = set()
         self._bag = BagWriter(output, self.config.storage)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(_DISCOVERY_PERIOD, self.discover, clock=steady)
-        self.create_timer(self.config.flush_period, self._bag.flush, clock=steady)
+        self.create_timer(_DISCOVERY_PERIOD, self._or_end(self.discover), clock=steady)
+        self.create_timer(self.config.flush_period, self._or_end(self._bag.flush), clock=steady)
         Diagnostics(self, output, {'recording': self.status})
         self.discover()
         self.get_logger().info(f'recording to {output}')
@@ -108,13 +109,28 @@ class BagRecorder(Node):
 
     def destroy_node(self) -> None:
         """Finish the bag."""
-        self._bag.close()
-        self.get_logger().info(f'{self._bag.count} messages in {self._bag.path}')
-        super().destroy_node()
+        try:
+            if self._bag.is_open:
+                self._or_end(self._bag.close)()
+                self.get_logger().info(f'{self._bag.count} messages in {self._bag.path}')
+        finally:
+            super().destroy_node()
+
+    def _or_end(self, act: Callable[..., None]) -> Callable[..., None]:
+        """The same, with one line and the end of the process when the disk takes no more."""
+
+        def acting(*args: Any) -> None:
+            try:
+                act(*args)
+            except BagError as error:
+                report(self.get_logger(), 'recording ends', error)
+                raise SystemExit(1) from None
+
+        return acting
 
     def _write(self, topic: str, msgtype: str) -> Callable[[bytes], None]:
         clock, bag = self.get_clock(), self._bag
-        return lambda data: bag.write(topic, msgtype, data, clock.now().nanoseconds)
+        return self._or_end(lambda data: bag.write(topic, msgtype, data, clock.now().nanoseconds))
 
 
 def _matching(offered: list[Any]) -> QoSProfile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import time
 from pathlib import Path
@@ -102,6 +103,34 @@ def test_a_killed_recorder_leaves_a_readable_bag(
             range(20)
         )
         assert list(bag.topics) == ['/state']
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_a_full_disk_ends_the_recorder_with_one_line(
+    ros_process: Any, ros_client_node: Any, tmp_path: Path, storage: str
+) -> None:
+    client, path = ros_client_node, tmp_path / 'run'
+    params = {'output': str(path), 'topics': ['state'], 'flush_period': 0.1, 'storage': storage}
+    recorder = ros_process(RECORDER, params=params)
+    states = client.announce(SoftState, 'state', STATE)
+    for k in range(20):
+        states.publish(state(k))
+    client.spin_for(2.0)
+    size = next(path.iterdir()).stat().st_size
+    resource.prlimit(recorder.process.pid, resource.RLIMIT_FSIZE, (size, size))
+
+    def ended() -> bool:
+        states.publish(state(20))
+        return recorder.process.poll() is not None
+
+    client.spin_until(ended, 'end of the recorder')
+    assert recorder.wait() == 1
+    lines = [line for line in recorder.stderr.splitlines() if 'recording to' not in line]
+    assert len(lines) == 1, lines
+    assert f'recording ends: bag {path}: cannot be written any more: ' in lines[0]
+    with open_bag(path) as bag:
+        read = indices([deserialize_message(m.data, SoftState) for m in bag.messages(['/state'])])
+    assert read[:20] == list(range(20))
 
 
 def test_start_loop_and_clock(ros_process: Any, ros_client_node: Any, tmp_path: Path) -> None:

@@ -128,6 +128,82 @@ def test_a_killed_writer_leaves_what_it_flushed(tmp_path: Path, storage: str) ->
 
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+@pytest.mark.parametrize('moment', ['copy', 'storage', 'metadata'])
+def test_a_killed_repair_is_made_again(tmp_path: Path, storage: str, moment: str) -> None:
+    """The kill comes while messages are copied, or before one of the two files takes its place."""
+    path = tmp_path / 'run'
+    written = write(path, storage, 100)
+    (path / 'metadata.yaml').unlink()
+    path = path.rename(tmp_path / 'renamed')
+    code = KILLED_REPAIR.format(root=str(ROOT), path=str(path), moment=moment)
+    killed = subprocess.run([sys.executable, '-c', code], timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    with open_bag(path) as bag:
+        assert list(bag.messages()) == written
+    assert sorted(file.suffix for file in path.iterdir()) == sorted(['.yaml', STORAGE_FILES[storage]])
+    assert list(tmp_path.iterdir()) == [path]
+
+
+STORAGE_FILES = {'mcap': '.mcap', 'sqlite3': '.db3'}
+KILLED_REPAIR = """
+import os, pathlib, signal, sys
+sys.path.insert(0, {root!r})
+from soft_dynamics.bags import open_bag, repair
+from rosbags.rosbag2 import Writer
+write, replace, count = Writer.write, pathlib.Path.replace, 0
+def die(): os.kill(os.getpid(), signal.SIGKILL)
+def writing(*args):
+    global count
+    count += 1
+    die() if count == 50 and {moment!r} == 'copy' else write(*args)
+def replacing(self, target):
+    metadata = target.name == 'metadata.yaml'
+    die() if {moment!r} == ('metadata' if metadata else 'storage') else replace(self, target)
+Writer.write, pathlib.Path.replace = writing, replacing
+with open_bag({path!r}): pass
+"""
+
+FULL = """
+import resource, sys
+sys.path[:0] = [{root!r}, {here!r}]
+from test_bags import BagError, BagWriter, START_NS, STATE, state_cdr
+bag = BagWriter({path!r}, {storage!r})
+try:
+    for k in range(30000):
+        if k == {flushed}:
+            bag.flush()
+            (size,) = (file.stat().st_size for file in bag.path.iterdir())
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        bag.write('/state', STATE, state_cdr(k), START_NS + k)
+        if k == {last}:
+            break
+    bag.close()
+except BagError as error:
+    print(error)
+bag.close()
+"""
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+@pytest.mark.parametrize('last', [29999, 1600])  # full while it is written, full when it is closed
+def test_a_full_disk_is_one_line_and_what_was_flushed_stays(tmp_path: Path, storage: str, last: int) -> None:
+    path, here = tmp_path / 'run', Path(__file__).parent
+    code = FULL.format(
+        root=str(ROOT), here=str(here), path=str(path), storage=storage, flushed=1500, last=last
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code], timeout=120, check=True, capture_output=True, text=True
+    )
+    assert done.stderr == ''
+    assert done.stdout.startswith(f'bag {path}: cannot be written any more: ')
+    assert done.stdout.count('\n') == 1
+    with open_bag(path) as bag:
+        read = list(bag.messages())
+    assert [message.t_ns for message in read] == list(range(START_NS, START_NS + len(read)))
+    assert 1500 <= len(read) <= last + 1
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
 def test_a_bag_that_still_grows_is_left_alone(tmp_path: Path, storage: str) -> None:
     with BagWriter(tmp_path / 'run', storage) as bag:
         bag.write('/note', STRING, string_cdr('x'), 1)
