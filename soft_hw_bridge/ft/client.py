@@ -17,6 +17,7 @@ from soft_hw_bridge.errors import DeviceError, MalformedPacket
 from soft_hw_bridge.ft import rdt
 from soft_hw_bridge.ft.calibration import Calibration, fetch_calibration
 from soft_hw_bridge.ft.status import TABLES, Severity, describe, severity
+from soft_hw_bridge.host import Host
 from soft_hw_bridge.stream_health import StreamHealth
 
 _RECEIVE_BUFFER_BYTES = 1 << 20
@@ -76,10 +77,7 @@ class NetFtClient:
         self._is_stale = True  # the calibration may be another one
         self._backoff = Backoff()
         self._asked = float('-inf')
-        try:
-            self._address = (socket.gethostbyname(config.host), config.rdt_port)
-        except OSError as error:
-            raise DeviceError(f'host {config.host!r} is no known host: {error}') from None
+        self._host = Host(config.host)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
         stamp_arrivals(self._socket)
@@ -105,7 +103,8 @@ class NetFtClient:
     def poll(self, timeout: float) -> list[Sample]:
         """Return all that has come; wait for it at most the timeout [s]."""
         t = time.monotonic()
-        if self.health.age(t) > self._config.stale_after and t - self._asked > self.ASK_PERIOD_S:
+        is_asked_again = self.health.age(t) > self._config.stale_after and t - self._asked > self.ASK_PERIOD_S
+        if is_asked_again and self._host.is_known(t):
             self._is_stale = True
             self._ask(t)
         if not self._poll.poll(timeout * 1000):
@@ -137,7 +136,8 @@ class NetFtClient:
 
     def _problem(self, t: float) -> str:
         if self.health.age(t) > self._config.stale_after:
-            return self._send_error or f'no new records from {self._config.host}:{self._config.rdt_port}'
+            lost = self._host.error or self._send_error
+            return lost or f'no new records from {self._config.host}:{self._config.rdt_port}'
         return self._page_error
 
     def _drain(self, t: float) -> list[Sample]:
@@ -162,7 +162,7 @@ class NetFtClient:
                 datagram, sender, receive_ns = receive(self._socket, 2048, self._now_ns)
             except OSError:  # empty
                 return None
-            if sender == self._address:
+            if sender == (self._host.address, self._config.rdt_port):
                 return datagram, receive_ns
             self.health.foreign += 1
 
@@ -210,8 +210,10 @@ class NetFtClient:
         self._send(rdt.Command.START)
 
     def _send(self, command: rdt.Command) -> None:
+        if not self._host.address:
+            return
         try:
-            self._socket.sendto(rdt.encode_request(command), self._address)
+            self._socket.sendto(rdt.encode_request(command), (self._host.address, self._config.rdt_port))
             self._send_error = ''
         except OSError as error:  # no way to the box at the moment: asked again later
             self._send_error = f'cannot send to {self._config.host}: {error.strerror}'

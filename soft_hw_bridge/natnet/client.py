@@ -14,6 +14,7 @@ from typing import NamedTuple
 from soft_hw_bridge.clock import DeviceClock, ticks_to_ns
 from soft_hw_bridge.datagrams import receive, stamp_arrivals
 from soft_hw_bridge.errors import DeviceError, MalformedPacket
+from soft_hw_bridge.host import Host
 from soft_hw_bridge.natnet import decode, messages
 from soft_hw_bridge.natnet.messages import NEWEST, Frame, MessageId, ServerInfo, Version
 from soft_hw_bridge.stream_health import StreamHealth
@@ -72,7 +73,7 @@ class NatNetClient:
         self.names: dict[int, str] = {}
         self._config = config
         self._now_ns = now_ns
-        self._server_ip = _resolve(config.server)
+        self._server = Host(config.server)
         self._socket = _udp_socket(config.interface, 0)
         self._data_socket: socket.socket | None = None
         self._heard_t = float('-inf')
@@ -94,8 +95,8 @@ class NatNetClient:
         t, config = time.monotonic(), self._config
         if self.health.age(t) < config.stale_after:
             return ''
-        if self._send_error or self._join_error:
-            return self._send_error or self._join_error
+        if lost := self._server.error or self._send_error or self._join_error:
+            return lost
         if t - self._heard_t < config.stale_after:
             return f'Motive at {config.server} answers but sends no new frames: is it live and streaming?'
         return f'no answer from {config.server}:{config.command_port} to {self._socket.getsockname()[0]}'
@@ -123,7 +124,7 @@ class NatNetClient:
                 packet, (sender, _), receive_ns = receive(ready, _MAX_DATAGRAM, self._now_ns)
             except OSError:  # empty, or closed for a new one
                 break
-            if sender != self._server_ip:
+            if sender != self._server.address:
                 self.health.foreign += 1
                 continue
             try:
@@ -209,7 +210,7 @@ class NatNetClient:
 
     def _send_due(self, t: float) -> None:
         is_stale = self.health.age(t) > self._config.stale_after
-        if (self._wants_info or is_stale) and self._connect.is_due(t):
+        if (self._wants_info or is_stale) and self._server.is_known(t) and self._connect.is_due(t):
             self._send(messages.connect(_APPLICATION, _CHOSEN))
         if not self.info:
             return
@@ -224,8 +225,10 @@ class NatNetClient:
             self._send(messages.keep_alive())
 
     def _send(self, packet: bytes) -> None:
+        if not self._server.address:
+            return
         try:
-            self._socket.sendto(packet, (self._server_ip, self._config.command_port))
+            self._socket.sendto(packet, (self._server.address, self._config.command_port))
             self._send_error = ''
         except OSError as error:
             self._send_error = f'cannot send to {self._config.server}: {error.strerror}'
@@ -267,13 +270,6 @@ class _Timer:
 
 def _dotted(version: Version) -> str:
     return f'{version[0]}.{version[1]}'
-
-
-def _resolve(host: str) -> str:
-    try:
-        return socket.gethostbyname(host)
-    except OSError as error:
-        raise DeviceError(f'server {host!r} is no known host: {error}') from error
 
 
 def _udp_socket(address: str, port: int, is_shared: bool = False) -> socket.socket:

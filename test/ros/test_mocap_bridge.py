@@ -156,6 +156,15 @@ def test_bad_parameter_is_one_line_and_exit_code_1(
     assert ros_process(MODULE, params).refusal().endswith(line)
 
 
+def test_unknown_server_is_one_line_and_asked_for_again(ros_process: Any, ros_client_node: Any) -> None:
+    process = ros_process(MODULE, {'server': 'no-such-host.invalid', 'interface': '127.0.0.1'})
+    ros_client_node.spin_until(lambda: "'no-such-host.invalid' is no known host" in process.stderr, 'line')
+    state = ros_client_node.call(GetState, 'mocap_bridge/get_state', GetState.Request())
+    assert state.current_state.label == 'active'
+    assert process.stop() == 0
+    assert 'Traceback' not in process.stderr
+
+
 def test_unusable_interface_is_one_line_and_the_node_waits(ros_process: Any, ros_client_node: Any) -> None:
     process = ros_process(MODULE, {'server': '127.0.0.1', 'interface': '192.0.2.1'})
     ros_client_node.spin_until(lambda: 'cannot listen on 192.0.2.1' in process.stderr, 'line')

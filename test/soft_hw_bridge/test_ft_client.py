@@ -10,6 +10,7 @@ import pytest
 from soft_dynamics.counters import ERROR, OK, WARN
 from soft_hw_bridge.emulators.netft import NetFtEmulator
 from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.ft import client as netft_client
 from soft_hw_bridge.ft.calibration import fetch_calibration
 from soft_hw_bridge.ft.client import FtConfig, NetFtClient
 
@@ -203,6 +204,27 @@ def test_nonsense_is_refused(change, problem):
         FtConfig(**change)
 
 
-def test_unknown_host_is_one_clear_error():
-    with pytest.raises(DeviceError, match=r"host 'no.such.box.invalid' is no known host"):
-        NetFtClient(FtConfig('no.such.box.invalid'))
+def test_box_whose_name_is_known_later_is_found(box, monkeypatch):
+    known = {}
+
+    def look_up(name):
+        if name not in known:
+            raise socket.gaierror(-2, 'Name or service not known')
+        return known[name]
+
+    monkeypatch.setattr(socket, 'gethostbyname', look_up)
+    monkeypatch.setattr(
+        netft_client, 'fetch_calibration', lambda _, port: fetch_calibration('127.0.0.1', port)
+    )
+    client = NetFtClient(FtConfig('our-box', box.rdt_port, box.http_port, stale_after=1.0))
+    try:
+        assert client.poll(0.05) == []
+        problem = "'our-box' is no known host: [Errno -2] Name or service not known"
+        assert client.status()[:2] == (ERROR, problem)
+        with pytest.raises(DeviceError, match='is no known host'):
+            client.bias()
+        known['our-box'] = '127.0.0.1'
+        assert read_until(client, bool)
+        assert client.status().level == OK
+    finally:
+        client.close()

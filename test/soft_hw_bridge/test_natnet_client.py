@@ -248,9 +248,26 @@ def test_absent_motive_is_a_problem_in_one_line():
         client.close()
 
 
-def test_unknown_host_and_foreign_interface_are_refused():
-    with pytest.raises(DeviceError, match=r"server 'no.such.host.invalid' is no known host"):
-        NatNetClient(NatNetConfig('no.such.host.invalid'))
+def test_motive_whose_name_is_known_later_is_found(monkeypatch):
+    known = {}
+
+    def look_up(name):
+        if name not in known:
+            raise socket.gaierror(-2, 'Name or service not known')
+        return known[name]
+
+    monkeypatch.setattr(socket, 'gethostbyname', look_up)
+    with Link() as link:
+        link.client.close()
+        link.client = NatNetClient(NatNetConfig('motive', '127.0.0.1', link.emulator.command_port))
+        assert link.client.poll(0.05) == []
+        assert link.client.problem == "'motive' is no known host: [Errno -2] Name or service not known"
+        known['motive'] = '127.0.0.1'
+        link.until_streaming()
+        assert link.client.problem == ''
+
+
+def test_foreign_interface_is_refused():
     with pytest.raises(DeviceError, match=r'cannot listen on 192\.0\.2\.1'):
         NatNetClient(NatNetConfig('127.0.0.1', '192.0.2.1'))
 
