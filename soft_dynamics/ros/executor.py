@@ -8,6 +8,7 @@ messages only when others come takes them `in_passing`.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from rclpy.exceptions import InvalidHandle
@@ -16,6 +17,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.subscription import Subscription
 
 _WHOLE_PERIOD = 0.5  # [s] so often rclpy's own way is gone too, which also looks at QoS events
+_SERVICE_PERIOD = 0.02  # [s] so often services are looked at while messages stream in
 
 
 def in_passing(subscription: Subscription, is_in_passing: bool = True) -> None:
@@ -39,6 +41,9 @@ def _take(subscription: Subscription) -> bool:
     return taken is not None
 
 
+_Waiting = tuple[Any, list[tuple[Callable[[Any], None], Any]]]
+
+
 class LeanExecutor(SingleThreadedExecutor):
     """Timers and subscriptions the short way, everything else rclpy's way. Callbacks are plain functions."""
 
@@ -46,6 +51,8 @@ class LeanExecutor(SingleThreadedExecutor):
         super().__init__()
         self._stale = True  # entities came or went since the wait set was made
         self._whole_t = 0.0  # [s] when rclpy's own way was gone last
+        self._full_t = 0.0  # [s] when services were looked at last
+        self._streams = False  # a message came at the last look
 
     def wake(self) -> None:
         """Nodes call this when their entities change."""
@@ -58,7 +65,11 @@ class LeanExecutor(SingleThreadedExecutor):
         return bool(super().add_node(node))
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
-        """Wait until something is ready, for a bounded time, and call every timer and subscription that is."""
+        """Wait until something is ready, for a bounded time, and call every timer and subscription that is.
+
+        A node has a dozen services, and to wait for them costs as much as all the rest: while messages stream in they
+        are looked at now and then, which delays a request by _SERVICE_PERIOD at most.
+        """
         t = time.monotonic()
         if self._stale:
             self._prepare()
@@ -66,19 +77,28 @@ class LeanExecutor(SingleThreadedExecutor):
             self._whole_t = t
             super().spin_once(0.0)
             return
-        self._wait_set.clear_entities()
+        left = self._full_t + _SERVICE_PERIOD - t
+        if self._streams and left > 0.0:
+            self._wait(self._short, left if timeout_sec is None else min(timeout_sec, left))
+            return
+        self._full_t = t
+        self._wait(self._full, timeout_sec)
+        if any(self._full[0].get_ready_entities(kind) for kind in ('service', 'client')):
+            super().spin_once(0.0)
+
+    def _wait(self, waiting: _Waiting, timeout_sec: float | None) -> None:
+        wait_set, entries = waiting
+        wait_set.clear_entities()
         try:
-            for add, handle in self._entries:
+            for add, handle in entries:
                 add(handle)
         except InvalidHandle:  # gone without a word: look again next time
             self._stale = True
             return
-        self._wait_set.wait(-1 if timeout_sec is None else round(timeout_sec * 1e9))
+        wait_set.wait(-1 if timeout_sec is None else round(timeout_sec * 1e9))
         if not self._context.ok():
             raise ExternalShutdownException
-        self._call_ready()
-        if self._wait_set.get_ready_entities('service') or self._wait_set.get_ready_entities('client'):
-            super().spin_once(0.0)
+        self._call_ready(wait_set)
 
     def _prepare(self) -> None:
         """List what to wait on."""
@@ -91,17 +111,19 @@ class LeanExecutor(SingleThreadedExecutor):
         clients = [c for node in nodes for c in node.clients]
         services = [s for node in nodes for s in node.services]
         guards = [*(g for node in nodes for g in node.guards), self._guard, self._sigint_gc]
-        counts = [len(kind) for kind in (subscriptions, guards, timers, clients, services)]
-        self._wait_set = wait_set = _rclpy.WaitSet(*counts, 0, self._context.handle)
-        self._entries = [
-            *((wait_set.add_subscription, each.handle) for each in subscriptions),
-            *((wait_set.add_guard_condition, each.handle) for each in guards),
-            *((wait_set.add_timer, each.handle) for each in timers),
-            *((wait_set.add_client, each.handle) for each in clients),
-            *((wait_set.add_service, each.handle) for each in services),
-        ]
+        self._short = self._waiting(subscriptions, guards, timers, [], [])
+        self._full = self._waiting(subscriptions, guards, timers, clients, services)
         self._subscriptions = {each.handle.pointer: each for each in subscriptions}
         self._timers = {each.handle.pointer: each for each in timers}
+
+    def _waiting(self, *kinds: list[Any]) -> _Waiting:
+        """A wait set for subscriptions, guard conditions, timers, clients and services, and how it is filled."""
+        wait_set = _rclpy.WaitSet(*map(len, kinds), 0, self._context.handle)
+        names = ('subscription', 'guard_condition', 'timer', 'client', 'service')
+        adders = [getattr(wait_set, f'add_{name}') for name in names]
+        return wait_set, [
+            (add, each.handle) for add, kind in zip(adders, kinds, strict=True) for each in kind
+        ]
 
     def _is_busy(self) -> bool:
         """Whether a callback that rclpy's own way began, a service's perhaps, is not done."""
@@ -110,17 +132,19 @@ class LeanExecutor(SingleThreadedExecutor):
                 self._tasks[:] = [each for each in self._tasks if not each[0].done()]
         return bool(self._tasks)
 
-    def _call_ready(self) -> None:
+    def _call_ready(self, wait_set: Any) -> None:
         """Call what is ready; once entities have changed, the rest is found again by the next wait."""
         for subscription in self._in_passing:
             if not self._stale:
                 take_all(subscription)
-        for pointer in self._wait_set.get_ready_entities('timer'):
+        for pointer in wait_set.get_ready_entities('timer'):
             timer = self._timers[pointer]
             if not self._stale and timer.handle.is_timer_ready():
                 timer.handle.call_timer()
                 timer.callback()
-        for pointer in self._wait_set.get_ready_entities('subscription'):
+        heard = wait_set.get_ready_entities('subscription')
+        self._streams = bool(heard)
+        for pointer in heard:
             if self._stale:
                 return
             _take(self._subscriptions[pointer])
