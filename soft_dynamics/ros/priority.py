@@ -7,6 +7,7 @@ CPU behind whoever computes just then; one with real-time priority goes first, a
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
@@ -41,4 +42,5 @@ def take_priority(node: Node) -> None:
 def raise_priority(priority: int) -> None:
     """Let all threads of this process, those of DDS too, go before ordinary ones; PermissionError if they may not."""
     for thread in Path('/proc/self/task').iterdir():
-        os.sched_setscheduler(int(thread.name), os.SCHED_FIFO, os.sched_param(priority))
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            os.sched_setscheduler(int(thread.name), os.SCHED_FIFO, os.sched_param(priority))

@@ -42,19 +42,21 @@ def run_node(make_node: Callable[[], Node], args: list[str] | None = None) -> in
 
 
 def _run(make_node: Callable[[], Node], args: list[str], stop: _StopSignals) -> int:
+    node: Node | None = None
     try:
-        _initialise(args)
-        node = make_node()
-        take_priority(node)
-    except KeyboardInterrupt:
-        return 0
-    except USER_ERRORS as error:
-        report(get_logger(Path(sys.argv[0]).stem), 'cannot start', error)
-        return 1
-    try:
+        try:
+            _initialise(args)
+            node = make_node()
+            take_priority(node)
+        except KeyboardInterrupt:
+            return 0
+        except USER_ERRORS as error:
+            report(get_logger(Path(sys.argv[0]).stem), 'cannot start', error)
+            return 1
         _spin(node, stop)
     finally:
-        node.destroy_node()
+        if node is not None:
+            node.destroy_node()
     return 0
 
 

@@ -43,7 +43,8 @@ class VirtualRig(Node):
             self.create_publisher(ClockMessage, '/clock', SENSOR) if self._is_stepped else None
         )
         self._rig = Rig(self.config, self._tell_time)
-        self._thread = threading.Thread(target=self._run, name='rig')
+        # A start that is broken off must not leave the process waiting for it.
+        self._thread = threading.Thread(target=self._run, name='rig', daemon=True)
         self._thread.start()
         Diagnostics(self, f'virtual {self.config.robot}', {'rig': self._rig.status})
         self.create_timer(_SUPERVISE_PERIOD, self._supervise, clock=Clock(clock_type=ClockType.STEADY_TIME))

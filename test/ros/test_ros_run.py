@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from std_msgs.msg import String
 
+from soft_dynamics.ros.priority import raise_priority
 from soft_dynamics.ros.qos import DESCRIPTION
 
 EXAMPLE = 'ros.nodes_for_test.example'
@@ -59,6 +61,12 @@ def test_a_callback_can_end_the_node_with_an_exit_code(ros_process: Any) -> None
     assert process.stderr == ''
 
 
+def test_a_start_that_fails_after_the_node_was_made_destroys_it(ros_process: Any) -> None:
+    process = ros_process('ros.nodes_for_test.awkward', env={'AWKWARD': 'refused late'})
+    assert process.refusal().endswith('cannot start: no such device')
+    assert process.stdout.split() == ['stopping', 'stopped']
+
+
 def test_no_thread_is_left(ros_process: Any) -> None:
     process = ros_process('ros.nodes_for_test.awkward', env={'AWKWARD': 'counts threads'})
     assert process.wait() == 0
@@ -81,6 +89,26 @@ def test_real_time_priority_is_taken_by_all_threads_or_its_refusal_told(
 
 def test_a_priority_that_does_not_exist_is_one_line(ros_process: Any) -> None:
     assert 'realtime_priority' in ros_process(EXAMPLE, {'realtime_priority': 200}).refusal()
+
+
+def test_a_thread_that_ends_meanwhile_needs_no_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised = []
+
+    def set_scheduler(thread: int, *_: Any) -> None:
+        if thread == os.getpid():
+            raise ProcessLookupError(3, 'No such process')
+        raised.append(thread)
+
+    monkeypatch.setattr(os, 'sched_setscheduler', set_scheduler)
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    try:
+        raise_priority(5)
+    finally:
+        stop.set()
+        thread.join()
+    assert thread.native_id in raised
 
 
 def priorities(pid: int) -> set[int]:

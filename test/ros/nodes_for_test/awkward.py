@@ -9,7 +9,7 @@ import time
 import rclpy
 from rclpy.node import Node
 
-from soft_dynamics.ros.run import run_node
+from soft_dynamics.ros import run
 
 MODE = os.environ['AWKWARD']
 
@@ -19,9 +19,12 @@ class Awkward(Node):
 
     def __init__(self) -> None:
         super().__init__('awkward')
+        self.stop = threading.Event()
         if MODE == 'slow to start':
             print('starting', flush=True)
             time.sleep(60.0)
+        if MODE == 'refused late':
+            threading.Thread(target=self.stop.wait).start()
         self.create_timer(0.0, self.on_timer)
 
     def on_timer(self) -> None:
@@ -36,14 +39,21 @@ class Awkward(Node):
 
     def destroy_node(self) -> None:
         print('stopping', flush=True)
+        self.stop.set()
         if MODE == 'slow to stop':
             time.sleep(1.0)
         super().destroy_node()
         print('stopped', flush=True)
 
 
+def refuse(_: Node) -> None:
+    raise OSError('no such device')
+
+
 def main(args: list[str] | None = None) -> int:
-    code = run_node(Awkward, args)
+    if MODE == 'refused late':
+        run.take_priority = refuse
+    code = run.run_node(Awkward, args)
     if MODE == 'counts threads':
         print(*(thread.name for thread in threading.enumerate()), flush=True)
     return code
