@@ -7,13 +7,16 @@ where a stamp must be kept, integer nanoseconds. A quaternion that is not of uni
 from __future__ import annotations
 
 from array import array
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Twist, Vector3, Wrench
 from numpy.typing import ArrayLike, NDArray
+from rclpy.serialization import serialize_message
 
 from soft_dynamics import quaternion
+from soft_dynamics.flat_messages import FIELDS, FlatReader, FlatWriter
 
 Array = NDArray[np.float64]
 
@@ -86,6 +89,16 @@ def time_from_seconds(t: float) -> Time:
 def float64s(values: ArrayLike) -> array[float]:
     """Return numbers, flat, in the form that a `float64[]` field takes over without looking at each."""
     return array('d', np.asarray(values, dtype=np.float64).tobytes())
+
+
+def flat_writer(message: Any) -> FlatWriter:
+    """For messages that differ from this one in stamp and numbers only; a publisher takes the bytes it writes."""
+    return FlatWriter(serialize_message(message), FIELDS[type(message).__name__])
+
+
+def flat_reader(kind: type[Any]) -> FlatReader:
+    """For messages of a raw subscription."""
+    return FlatReader(FIELDS[kind.__name__])
 
 
 def _quat_to_array(quat_WB: Quaternion) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import groupby
@@ -13,12 +12,15 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from soft_robot_suite.msg import BodyPoses
 
+from soft_dynamics.flat_messages import FlatWriter
+from soft_dynamics.ros.conversions import flat_writer
 from soft_dynamics.ros.qos import SENSOR
 
 BodyPose = tuple[str, int, tuple[float, float, float], tuple[float, float, float, float]]
 """Name and host time [ns] of a tracked body B in the world W, p_WB [m], quat_WB (x, y, z, w)."""
 
 _NS = 1_000_000_000
+_MOST_WRITERS = 64  # sets of bodies that are seen together
 
 
 @cache
@@ -41,9 +43,9 @@ class PosePublishers:
         self._owners: dict[str, str] = {}  # of the topics
         self._publishers: dict[str, Publisher | None] = {}
         self._frame_publisher = node.create_publisher(BodyPoses, f'{prefix}/frame', SENSOR)
-        self._frame = BodyPoses()  # filled anew each time: making one takes longer than sending it
-        self._single = PoseStamped()
-        self._frame.header.frame_id = self._single.header.frame_id = frame_id
+        self._writers: dict[tuple[str, ...], FlatWriter] = {}  # by the names of the bodies
+        self._single = PoseStamped()  # filled anew each time: making one takes longer than sending it
+        self._single.header.frame_id = frame_id
 
     def announce(self, names: Iterable[str]) -> None:
         """Make the topics of new names; in the executor, as all that makes publishers."""
@@ -64,13 +66,13 @@ class PosePublishers:
         self._publishers = {}
 
     def _publish_frame(self, stamp_ns: int, poses: Sequence[BodyPose]) -> None:
-        frame, single = self._frame, self._single
-        for stamp in (frame.header.stamp, single.header.stamp):
-            stamp.sec, stamp.nanosec = divmod(stamp_ns, _NS)
-        frame.names = [topic_token(name) for name, *_ in poses]
-        frame.positions = array('d', [x for _, _, p_WB, _ in poses for x in p_WB])
-        frame.orientations = array('d', [x for _, _, _, quat_WB in poses for x in quat_WB])
-        self._frame_publisher.publish(frame)
+        names = tuple(name for name, *_ in poses)
+        writer = self._writers.get(names) or self._make_writer(names)
+        positions = [x for _, _, p_WB, _ in poses for x in p_WB]
+        orientations = [x for _, _, _, quat_WB in poses for x in quat_WB]
+        self._frame_publisher.publish(writer.write(stamp_ns, positions, orientations))
+        single = self._single
+        single.header.stamp.sec, single.header.stamp.nanosec = divmod(stamp_ns, _NS)
         position, orientation = single.pose.position, single.pose.orientation
         for name, _, p_WB, quat_WB in poses:
             publisher = self._publishers[name]
@@ -78,6 +80,18 @@ class PosePublishers:
                 position.x, position.y, position.z = p_WB
                 orientation.x, orientation.y, orientation.z, orientation.w = quat_WB
                 publisher.publish(single)
+
+    def _make_writer(self, names: tuple[str, ...]) -> FlatWriter:
+        if len(self._writers) >= _MOST_WRITERS:
+            self._writers.clear()
+        frame = BodyPoses(
+            names=[topic_token(name) for name in names],
+            positions=[0.0] * (3 * len(names)),
+            orientations=[0.0] * (4 * len(names)),
+        )
+        frame.header.frame_id = self._single.header.frame_id
+        self._writers[names] = flat_writer(frame)
+        return self._writers[names]
 
     def _make(self, name: str) -> Publisher | None:
         topic = f'{self._prefix}/{topic_token(name)}/pose'
