@@ -52,8 +52,9 @@ def frame(
         body = b''.join(entries)
         return pack('<i', len(entries)) + (pack('<i', len(body)) if has_sizes else b'') + body
 
-    marker_sets = [_marker_set(body) for body in bodies]
-    markers = [marker for body in bodies for marker in _labelled_markers(body)]
+    positions = [_marker_positions(body) for body in bodies]
+    marker_sets = [_marker_set(*each) for each in zip(bodies, positions, strict=True)]
+    markers = [marker for each in zip(bodies, positions, strict=True) for marker in _labelled_markers(*each)]
     sections = [
         marker_sets,
         [],
@@ -95,12 +96,13 @@ def _cstring(text: str) -> bytes:
 
 
 def _marker_positions(body: StreamedBody) -> list[tuple[float, ...]]:
-    return [tuple(p + m for p, m in zip(body.position, marker, strict=True)) for marker in _MARKERS]
+    x, y, z = body.position
+    return [(x + dx, y + dy, z + dz) for dx, dy, dz in _MARKERS]
 
 
-def _marker_set(body: StreamedBody) -> bytes:
-    positions = _marker_positions(body)
-    return _cstring(body.name) + pack('<i', len(positions)) + b''.join(pack('<3f', *p) for p in positions)
+def _marker_set(body: StreamedBody, positions: Sequence[tuple[float, ...]]) -> bytes:
+    coordinates = [coordinate for position in positions for coordinate in position]
+    return _cstring(body.name) + pack(f'<i{len(coordinates)}f', len(positions), *coordinates)
 
 
 def _rigid_body(body: StreamedBody) -> bytes:
@@ -111,11 +113,11 @@ def _rigid_body(body: StreamedBody) -> bytes:
     )
 
 
-def _labelled_markers(body: StreamedBody) -> list[bytes]:
+def _labelled_markers(body: StreamedBody, positions: Sequence[tuple[float, ...]]) -> list[bytes]:
     params = 0b1010 if body.is_tracked else 0b1001  # solved from rays, or occluded; of a model
     return [
         pack('<i4fhf', body.id << 16 | number, *position, 0.014, params, 3e-4)
-        for number, position in enumerate(_marker_positions(body), start=1)
+        for number, position in enumerate(positions, start=1)
     ]
 
 
