@@ -15,9 +15,13 @@ from soft_dynamics.robot import Robot
 from . import safety
 from .allocation import Allocation, generic_pose
 from .rotation import moved, pose_error
-from .safety import Limits, Memory, Mode, Request, State
+from .safety import LONGEST_STEP, Limits, Memory, Mode, Request, State
+from .valves import Valves
 
 _TIP_TIME = 0.1  # [s] in which a new offset between the measured tip and the model's counts in full
+_TIP_FIRST = 0.1  # [-] how much the first one counts while a reference is followed: no jump
+_TIP_LASTS = 0.5  # [s] without measurements; then the offset fades ...
+_TIP_FADES = 1.0  # [s] ... with this time constant
 _TIP_LIMIT = 0.3  # [rad, and in body lengths] a tip measured further from the model's is not this robot's
 
 
@@ -73,7 +77,7 @@ class ControlLoop:
         self.limits = Limits.of(robot.description)
         self._allocate = Allocation(robot, actuate.co_contraction)
         self._speedup = actuate.lag_speedup
-        self._lag = robot.description.actuation.valve_lag
+        self._valves = Valves(robot.description)
         self._matrix = _constant_matrix(robot)
         self._tip_limit = _TIP_LIMIT * np.repeat([1.0, robot.length], 3)
         self.begin(0.0)
@@ -83,10 +87,10 @@ class ControlLoop:
         start = np.zeros(self._allocate.low.size) if pressure is None else pressure
         self.memory: Memory = safety.begin(start.copy(), t)
         self.state: State | None = None
-        self._before: State | None = None
+        self._before: State | None = None  # as the last cycle judged it
         self._offset: Array | None = None  # of the measured tip from the model's: turn, displacement
         self._offset_t = -math.inf  # [s]
-        self._in_valves = start.copy()  # [Pa] as the valves' model has it
+        self._valves.begin(start)
         self._stopped = self._started = False
         self._reference: Any = None
         self._reference_t = -math.inf  # [s]
@@ -99,24 +103,30 @@ class ControlLoop:
             and state.q.shape == self.robot.rest.shape
             and np.all(np.isfinite(state.q))
         ):
+            self._fade_offset(state.t)
             state = state._replace(X_WT=moved(self.robot.pose(state.q, 'tip'), self._offset))
-        self._before, self.state = self.state, state
+        self.state = state
+
+    def feed_pressure(self, t: float, pressure: Array) -> None:
+        """Take the measured pressures [Pa] of all chambers; after the first they must go on coming."""
+        self._valves.measured(t, pressure)
 
     def feed_tip(self, t: float, X_WT: Array) -> None:
         """Take a measured pose of the tip, in the world of the robot file.
 
         A soft body is never quite where the coordinates say: what is off changes slowly, so it is learnt here and
-        added to the model's tip at every state. Without measurements the model's tip counts.
+        added to the model's tip at every state. Without measurements it fades, and the model's tip counts.
         """
         state = self.state
         if state is None or self._state_fault(state.t) or not abs(t - state.t) <= self.limits.state_timeout:
             return
         off = pose_error(X_WT, self.robot.pose(state.q + (t - state.t) * state.qd, 'tip'))
-        part = min((t - self._offset_t) / _TIP_TIME, 1.0)
-        if not (part > 0.0 and np.all(np.abs(off) <= self._tip_limit)):
+        passed = t - self._offset_t
+        if not (passed > 0.0 and np.all(np.abs(off) <= self._tip_limit)):
             return
-        self._offset = off if self._offset is None else self._offset + part * (off - self._offset)
-        self._offset_t = t
+        part = min(passed / _TIP_TIME, 1.0) if passed <= _TIP_LASTS or not self._started else _TIP_FIRST
+        before = np.zeros(6) if self._offset is None else self._offset
+        self._offset, self._offset_t = before + part * (off - before), t
 
     def stop(self) -> None:
         """Stop in an emergency: vent, and follow nothing until `begin`."""
@@ -124,7 +134,7 @@ class ControlLoop:
 
     def present(self, t: float) -> Any:
         """Return the sample from which a new reference goes on; ValueError if none could be followed."""
-        fault = 'emergency stop' if self._stopped else self._state_fault(t)
+        fault = 'emergency stop' if self._stopped else self._fault(t)
         if fault or self.state is None:
             raise ValueError(f'no reference is taken: {fault}')
         return self.law.rest(self.state) if self._reference is None else self._reference.sample(t)
@@ -135,24 +145,33 @@ class ControlLoop:
 
     def step(self, t: float) -> Memory:
         """Decide the command of time t; it is in `pressure` of what is returned."""
-        dt = min(max(t - self.memory.t, 0.0), 0.05)
-        fault, wanted = self._state_fault(t), None
+        dt = min(max(t - self.memory.t, 0.0), LONGEST_STEP)
+        fault, wanted = self._fault(t), None
+        self._before = self.state
         if not fault and self._reference is not None:
             try:
                 fault, wanted = self._command(t, dt)
-            except (SoftRobotError, np.linalg.LinAlgError) as error:
+            except (SoftRobotError, ValueError, ArithmeticError) as error:
                 fault = f'the law failed: {error}'
         request = Request(wanted, fault, self._reference_t, self._stopped)
         self.memory = safety.advance(self.limits, self.memory, t, request)
         if self.memory.mode is not Mode.FOLLOWING:
             self._drop()
-        part = 1.0 - math.exp(-dt / self._lag) if self._lag > 0.0 else 1.0
-        self._in_valves = self._in_valves + part * (self.memory.pressure - self._in_valves)
+        self._valves.advance(dt, self.memory.pressure)
         return self.memory
 
     def _drop(self) -> None:
         self._reference, self._reference_t = None, -math.inf
         self._started, self._last_vector = False, None
+
+    def _fade_offset(self, t: float) -> None:
+        """Let an offset that nobody measures any more go, little by little."""
+        if self._offset is not None and self.state is not None and t - self._offset_t > _TIP_LASTS:
+            passed = min(max(t - self.state.t, 0.0), LONGEST_STEP)
+            self._offset = math.exp(-passed / _TIP_FADES) * self._offset
+
+    def _fault(self, t: float) -> str:
+        return self._state_fault(t) or self._valves.fault(t)
 
     def _state_fault(self, t: float) -> str:
         return safety.state_fault(self.limits, t, self.state, self._before)
@@ -168,11 +187,13 @@ class ControlLoop:
             return fault, None
         self._last_vector = vector
         A = self.robot.actuation(state.q) if self._matrix is None else self._matrix
-        last, p, k, reach = self.memory.pressure, self._in_valves, self._speedup, self.limits.slew * dt
+        last, p, k, reach = self.memory.pressure, self._valves.pressure, self._speedup, self.limits.slew * dt
         if not self._started:
             self.law.start(t, state, reference, A @ (p + (last - p) / k))
             self._started = True
         tau = self.law.forces(t, dt, state, reference)
+        if not np.all(np.isfinite(tau)):
+            return 'forces that are not finite', None
         low, high = np.maximum(low, last - reach), np.minimum(high, last + reach)
         wanted = self._allocate(A, tau, p + (low - p) / k, p + (high - p) / k)
         self.law.applied(dt, A @ wanted)

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import expm
 
 from soft_dynamics.arguments import Array
+from soft_dynamics.description import Disc
 from soft_dynamics.robot import Robot
 
 from .allocation import first_actuated
@@ -66,6 +67,10 @@ class PredictiveLaw:
     def __init__(self, robot: Robot, gains: PredictiveGains, joints: bool = False) -> None:
         if first_actuated(robot):
             raise ValueError(f'robot {robot.name}: expected a fixed base')
+        if any(isinstance(segment, Disc) for segment in robot.description.segments):
+            raise ValueError(
+                f'robot {robot.name}: expected no discs, which the predictive law cannot linearise'
+            )
         self.robot, self.gains, self.joints = robot, gains, joints
         actuation = robot.description.actuation
         self._scale = np.repeat([gains.orientation, 1.0 / robot.length], 3)

@@ -17,7 +17,7 @@ import numpy as np
 from soft_dynamics.arguments import Array
 from soft_dynamics.description import Description
 
-_LONGEST_STEP = 0.05  # [s] a cycle that was held up longer does not make up for it with a jump
+LONGEST_STEP = 0.05  # [s] a cycle that was held up longer does not make up for it with a jump
 _SHORTEST_STEP = 0.005  # [s] samples closer in time may differ as if they were this far apart
 
 
@@ -106,7 +106,7 @@ def advance(limits: Limits, before: Memory, t: float, request: Request) -> Memor
     mode, reason, fault_t = _decide(before, t, request)
     follow = mode is Mode.FOLLOWING and request.wanted is not None
     target = request.wanted if follow else np.zeros_like(before.pressure)
-    dt = min(max(t - before.t, 0.0), _LONGEST_STEP)
+    dt = min(max(t - before.t, 0.0), LONGEST_STEP)
     reach = dt * (limits.slew if follow else limits.vent_rate)
     moved = np.clip(target, before.pressure - reach, before.pressure + reach)  # type: ignore[arg-type]
     pressure = np.clip(moved, limits.pressure_min, limits.pressure_max)

@@ -13,6 +13,8 @@ import numba
 import numpy as np
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_srvs.srv import Trigger
@@ -25,10 +27,13 @@ from soft_dynamics.counters import ERROR, OK, STALE, WARN, Status
 from soft_dynamics.robot import Robot, load
 from soft_dynamics.ros.conversions import float64s, time_to_ns
 from soft_dynamics.ros.diagnostics import Diagnostics
+from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.lifecycle import ManagedNode
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND
 
+LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # sensors heard in passing
+_MEASURED_PERIOD = 0.02  # [s] measured pressures are looked at no more often: to unpack them takes time
 _LEVELS = {Mode.FOLLOWING: OK, Mode.IDLE: WARN, Mode.VENTING: WARN, Mode.STOPPED: ERROR}
 
 
@@ -68,11 +73,17 @@ class ControllerNode(ManagedNode):
         self._commanded: tuple[float, Array] | None = None  # by whoever is in control: time, pressures
         self._told = (Mode.IDLE, '')
         self._awake_t, self._yielded = time.monotonic(), False
+        self._measured_t = 0.0  # [s] when measured pressures were looked at last
         self._message = ChamberPressures(names=list(self.robot.chamber_names))
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/command', COMMAND)
         self._others: Subscription | None = None
         self._hear_others()
         self.create_subscription(SoftState, 'state', self._on_state, COMMAND)  # only the newest counts
+        in_passing(
+            self.create_subscription(
+                ChamberPressures, 'pressure/measured', self._on_measured, LATEST, raw=True
+            )
+        )
         self.create_service(Trigger, '~/emergency_stop', self._on_emergency_stop)
         self.diagnostics = Diagnostics(self, self.robot.name, {'control': self._status})
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -148,6 +159,15 @@ class ControllerNode(ManagedNode):
         self._silence.reset()
         if t - self.loop.memory.t >= 0.5 / self.config.rate:  # one that is early must not wait for the next
             self._cycle(t)
+
+    def _on_measured(self, data: bytes) -> None:
+        t = time.monotonic()
+        if not self.active or t - self._measured_t < _MEASURED_PERIOD:
+            return
+        self._measured_t = t
+        message = deserialize_message(data, ChamberPressures)
+        if tuple(message.names) == self.robot.chamber_names and len(message.pressure) == len(message.names):
+            self.loop.feed_pressure(t, np.asarray(message.pressure))
 
     def _on_silence(self) -> None:
         t = time.monotonic()

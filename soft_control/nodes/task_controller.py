@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,18 @@ from geometry_msgs.msg import Pose, PoseArray, PoseStamped
 from scipy.spatial.transform import Rotation
 
 from soft_control.loop import Law
-from soft_control.nodes.controller import ControllerConfig, ControllerNode
+from soft_control.nodes.controller import LATEST, ControllerConfig, ControllerNode
 from soft_control.predictive import PredictiveLaw
 from soft_control.references import PosePath
 from soft_control.task import TaskGains, TaskLaw
 from soft_dynamics import quaternion
 from soft_dynamics.arguments import Array
 from soft_dynamics.ros.conversions import pose_to_arrays, time_to_ns
-from soft_dynamics.ros.qos import COMMAND, SENSOR
+from soft_dynamics.ros.executor import in_passing
+from soft_dynamics.ros.qos import COMMAND
 from soft_dynamics.ros.run import run_node
 
+_MOCAP_LASTS = 0.5  # [s] motion capture is heard no more after so long
 _LONGEST_PERIOD = 0.5  # [s] poses further apart in time are no stream
 
 
@@ -61,13 +63,12 @@ class TaskController(ControllerNode):
         self._pose_t = -math.inf  # [s] of the last pose of a stream
         self.create_subscription(PoseStamped, 'reference/pose', self._on_pose, COMMAND)
         self.create_subscription(PoseArray, 'reference/poses', self._on_poses, COMMAND)
+        self._mocap_t = -math.inf  # [s] when motion capture saw the tip last
         for sensor in self.robot.description.sensors:
             if sensor.kind in ('mocap', 'vive') and sensor.frame in ('tip', self.robot.frame_names[-1]):
-                self._X_ST = np.linalg.inv(_from_rpy(sensor.position, sensor.rpy))
-                self.create_subscription(
-                    PoseStamped, f'{sensor.kind}/{sensor.name}/pose', self._on_tip, SENSOR
-                )
-                break
+                X_ST = np.asarray(np.linalg.inv(_from_rpy(sensor.position, sensor.rpy)), np.float64)
+                topic, hear = f'{sensor.kind}/{sensor.name}/pose', partial(self._on_tip, sensor.kind, X_ST)
+                in_passing(self.create_subscription(PoseStamped, topic, hear, LATEST))
 
     def make_law(self) -> Law:
         if self.config.law == 'predictive':
@@ -78,12 +79,22 @@ class TaskController(ControllerNode):
         X_WT = self.loop.present(t).X_WT
         return PosePath(t, X_WT, [X_WT], self.config.speed, self.config.angular_speed)
 
-    def _on_tip(self, message: PoseStamped) -> None:
-        """Tell the loop where the tip really is; a message that is no pose is left out."""
+    def _on_tip(self, kind: str, X_ST: Array, message: PoseStamped) -> None:
+        """Tell the loop where the tip really is; trackers count while motion capture is silent.
+
+        The world of a tracking system is taken for `world`, as the estimator does.
+        """
+        t, frame = time.monotonic(), message.header.frame_id
+        if kind == 'mocap':
+            self._mocap_t = t
+        elif t - self._mocap_t < _MOCAP_LASTS:
+            return
         age = (self.get_clock().now().nanoseconds - time_to_ns(message.header.stamp)) * 1e-9
-        with suppress(ValueError):
-            X_WT = self._from_frame('world') @ _matrix(message.pose) @ self._X_ST
-            self.loop.feed_tip(time.monotonic() - age, X_WT)
+        try:
+            X_WF = self._from_frame('world' if frame == f'{kind}_world' else frame)
+            self.loop.feed_tip(t - age, X_WF @ _matrix(message.pose) @ X_ST)
+        except ValueError as error:
+            self.get_logger().warning(f'{kind}: tip left out: {error}', throttle_duration_sec=5.0)
 
     def _on_pose(self, message: PoseStamped) -> None:
         t, timeout = time.monotonic(), self.config.reference_timeout or math.inf
@@ -99,8 +110,8 @@ class TaskController(ControllerNode):
     def _follow(self, t: float, frame: str, poses: Iterable[Pose], least_time: float, timeout: float) -> None:
         with self.refusals():
             start, limit = self.loop.present(t).X_WT, self.loop.limits.coordinate_limit
-            X_FW = self._from_frame(frame)
-            targets = [X_FW @ _matrix(pose) for pose in poses]
+            X_WF = self._from_frame(frame)
+            targets = [X_WF @ _matrix(pose) for pose in poses]
             if any(not np.all(np.abs(X[:3, 3]) <= limit) for X in targets):
                 raise ValueError(f'poses: expected positions within {limit:g} m')
             speeds = self.config.speed, self.config.angular_speed

@@ -257,6 +257,11 @@ def test_a_stream_of_poses_that_ends_is_a_reference_lost(
     [
         (CONFIGURATION, {'rate': 0.0}, 'rate must be 1 to 2000, got 0.0'),
         (TASK, {'gains.singular': 2.0}, 'gains: singular must be between 0 and 1, got 2.0'),
+        (
+            CONFIGURATION,
+            {'robot': 'fabric_arm', 'law': 'predictive'},
+            'robot fabric_arm: expected no discs, which the predictive law cannot linearise',
+        ),
         (CONFIGURATION, {'law': 'best'}, "law must be feedback or predictive, got 'best'"),
     ],
 )

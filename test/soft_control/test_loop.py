@@ -40,6 +40,7 @@ class ConstantForces:
 
     def __init__(self) -> None:
         self.tau, self.started, self.left = np.tile([0.8, 0.0], 4), np.zeros(8), np.zeros(8)
+        self.failure: Exception | None = None
 
     def rest(self, state: State) -> Any:
         return Sample(state.q)
@@ -48,8 +49,8 @@ class ConstantForces:
         self.started = tau
 
     def forces(self, t: float, dt: float, state: State, reference: Any) -> np.ndarray:
-        if not np.any(self.tau):
-            raise SingularInertia('theta1')
+        if self.failure is not None:
+            raise self.failure
         return self.tau
 
     def applied(self, dt: float, tau: np.ndarray) -> None:
@@ -141,8 +142,26 @@ def forces_without_sense(bench: Bench) -> None:
     bench.law.tau = np.full(8, math.nan)
 
 
+def endless_force(bench: Bench) -> None:
+    bench.law.tau = np.r_[math.inf, np.zeros(7)]
+
+
 def failing_law(bench: Bench) -> None:
-    bench.law.tau = np.zeros(8)
+    bench.law.failure = SingularInertia('theta1')
+
+
+def law_that_refuses(bench: Bench) -> None:
+    bench.law.failure = ValueError('kind: expected pressure')
+
+
+def law_that_divides_by_zero(bench: Bench) -> None:
+    bench.law.failure = ZeroDivisionError('division by zero')
+
+
+def jump_of_state_between_cycles(bench: Bench) -> None:
+    """Two states arrive in one cycle, and the second is near the first."""
+    bench.state = np.full(8, 2.0)
+    bench.loop.feed(State(bench.t + 0.5 * DT, bench.state, np.zeros(8)))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +171,11 @@ def failing_law(bench: Bench) -> None:
         (jump_of_state, 'state that jumps'),
         (jump_of_reference, 'reference that jumps'),
         (end_of_reference, 'no reference for too long'),
-        (forces_without_sense, 'pressures that are not finite'),
+        (jump_of_state_between_cycles, 'state that jumps'),
+        (forces_without_sense, 'forces that are not finite'),
+        (endless_force, 'forces that are not finite'),
+        (law_that_refuses, 'the law failed: kind: expected pressure'),
+        (law_that_divides_by_zero, 'the law failed: division by zero'),
         (failing_law, "the law failed: coordinate 'theta1' moves no mass in this pose"),
     ],
 )
@@ -268,3 +291,97 @@ def test_a_tip_beside_a_bad_state_and_one_that_comes_late_are_left_out() -> None
     bench.loop.feed_tip(bench.t, X_WT)
     bench.loop.feed_tip(bench.t - 0.05, ROBOT.pose(np.zeros(8), 'tip'))
     np.testing.assert_allclose(tip_of(bench), X_WT, atol=1e-12)
+
+
+def test_the_offset_of_a_tip_that_is_measured_no_more_fades() -> None:
+    """Without a jump, and without one when it is measured again."""
+    bench, model = Bench(), ROBOT.pose(np.zeros(8), 'tip')
+    bench.run()
+    bench.loop.follow(bench.t, bench.reference)
+    bench.run(10)
+    last, offsets = np.zeros(6), []
+    for k in range(1500):
+        if not 200 <= k < 1200:
+            bench.loop.feed_tip(bench.t, moved(model, OFFSET))
+        X_WT = tip_of(bench)
+        assert X_WT is not None
+        now = pose_error(X_WT, model)
+        assert np.max(np.abs(now - last)) < 0.11 * np.max(np.abs(OFFSET))
+        last = now
+        offsets.append(now)
+    np.testing.assert_allclose(offsets[240], OFFSET, rtol=1e-2)
+    np.testing.assert_allclose(offsets[1199], 0.0, atol=1e-4)
+    np.testing.assert_allclose(offsets[-1], OFFSET, rtol=1e-2)
+
+
+class Chambers:
+    """What a bridge measures: everything follows, unless told otherwise."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench, self.share, self.measures = bench, np.ones(16), True
+
+    def run(self, steps: int) -> Memory:
+        for _ in range(steps):
+            if self.measures:
+                pressure = self.share * self.bench.loop.memory.pressure
+                self.bench.loop.feed_pressure(self.bench.t, pressure)
+            memory = self.bench.run()
+        return memory
+
+
+@pytest.fixture
+def chambers(bench: Bench) -> Chambers:
+    """Return measured chambers of a loop that follows for a while, inflated."""
+    chambers = Chambers(bench)
+    assert chambers.run(100).mode is Mode.FOLLOWING
+    return chambers
+
+
+def test_measured_pressures_that_end_vent_and_the_reference_is_dead(bench: Bench, chambers: Chambers) -> None:
+    chambers.measures = False
+    assert chambers.run(18).mode is Mode.FOLLOWING
+    memory = chambers.run(3)
+    assert (memory.mode, memory.reason) == (Mode.VENTING, 'no measured pressures for 0.2 s')
+    with pytest.raises(ValueError, match='no reference is taken: no measured pressures'):
+        bench.loop.present(bench.t)
+    chambers.measures = True
+    assert chambers.run(200).mode is Mode.IDLE
+    bench.loop.follow(bench.t, bench.reference)
+    assert chambers.run(100).mode is Mode.FOLLOWING
+
+
+def test_chambers_that_stay_empty_vent_and_the_reference_is_dead(bench: Bench, chambers: Chambers) -> None:
+    """A bridge that was stopped, or waits for a new start."""
+    chambers.share = np.full(16, 0.1)
+    assert chambers.run(60).mode is Mode.FOLLOWING
+    memory = chambers.run(25)
+    assert (memory.mode, memory.reason) == (Mode.VENTING, 'chambers that stay empty')
+    assert chambers.run(200).mode is Mode.IDLE
+    chambers.share = np.ones(16)
+    assert chambers.run(100).mode is Mode.IDLE
+    bench.loop.follow(bench.t, bench.reference)
+    assert chambers.run(100).mode is Mode.FOLLOWING
+
+
+@pytest.mark.parametrize(
+    'share', [np.full(16, 0.5), np.r_[np.zeros(15), 1.0], np.full(16, 1.5), np.full(16, math.nan)]
+)
+def test_a_poor_sensor_or_chamber_does_not_vent(share: np.ndarray) -> None:
+    """Leaks, wrong gains, one chamber that follows among many that do not: the bridge tells of them."""
+    bench = Bench(co_contraction=0.5)
+    bench.run()
+    bench.loop.follow(bench.t, bench.reference)
+    chambers = Chambers(bench)
+    chambers.share = share
+    memory = chambers.run(500)
+    assert memory.mode is Mode.FOLLOWING
+    assert np.all(memory.pressure > 20e3)
+
+
+def test_a_new_begin_forgets_that_there_was_a_bridge(bench: Bench, chambers: Chambers) -> None:
+    chambers.measures = False
+    chambers.run(50)
+    bench.loop.begin(bench.t)
+    bench.run()
+    bench.loop.follow(bench.t, bench.reference)
+    assert bench.run(100).mode is Mode.FOLLOWING

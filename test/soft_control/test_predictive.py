@@ -123,5 +123,7 @@ def test_refusals() -> None:
         PredictiveGains(steps=0)
     with pytest.raises(ValueError, match='drift must be > 0'):
         LoadGains(drift=0.0)
+    with pytest.raises(ValueError, match='robot fabric_arm: expected no discs'):
+        PredictiveLaw(robot_of('fabric_arm'), PredictiveGains())
     with pytest.raises(ValueError, match='expected a fixed base'):
         PredictiveLaw(robot_of('floating_actuator'), PredictiveGains())

@@ -1,0 +1,59 @@
+"""What commands make of the pressures, T dp/dt = c - p, and whether the valves do what they are told."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from soft_dynamics.arguments import Array
+from soft_dynamics.description import Description
+
+_INFLATED = 0.05  # of the largest pressure: chambers with more are looked at
+_EMPTY = 0.3  # of what a chamber should have: with less in all of them ...
+_EMPTY_TIME, _EMPTY_LAGS = 0.5, 5.0  # [s], [-] ... for so long, and so many valve lags, nobody follows
+
+
+class Valves:
+    """Pressures as the model has them, beside the measured ones once somebody measures.
+
+    A pressure bridge that is gone, stopped, waits for a new start, or has no air leaves the chambers empty whatever is
+    commanded. To go on then would fill them again by surprise, so both silence and empty chambers are faults. One
+    chamber that does not follow is not: the bridge tells of it.
+    """
+
+    def __init__(self, robot: Description) -> None:
+        actuation = robot.actuation
+        self._lag, self._timeout = actuation.valve_lag, robot.safety.command_timeout  # [s]
+        self._inflated = _INFLATED * max(actuation.pressure_max, -actuation.pressure_min)  # [Pa]
+        self._patience = _EMPTY_TIME + _EMPTY_LAGS * actuation.valve_lag  # [s]
+        self.begin(np.zeros(len(actuation.chambers)))
+
+    def begin(self, pressure: Array) -> None:
+        """Forget everything; the chambers have these pressures [Pa]."""
+        self.pressure = pressure.copy()
+        self._measured_t = self._followed_t = (
+            math.inf
+        )  # [s] of the last one, and of the last that was not empty
+
+    def advance(self, dt: float, command: Array) -> None:
+        """Let time pass with a command [Pa]."""
+        part = 1.0 - math.exp(-dt / self._lag) if self._lag > 0.0 else 1.0
+        self.pressure = self.pressure + part * (command - self.pressure)
+
+    def measured(self, t: float, pressure: Array) -> None:
+        """Take what was measured [Pa] at time t."""
+        wanted = np.abs(self.pressure)
+        inflated = wanted > self._inflated
+        empty = np.any(inflated) and np.all(np.abs(pressure[inflated]) < _EMPTY * wanted[inflated])
+        if not empty or math.isinf(self._measured_t):
+            self._followed_t = t
+        self._measured_t = t
+
+    def fault(self, t: float) -> str:
+        """Say why commands are of no use at time t; '' if they are, or if nobody has measured yet."""
+        if t - self._measured_t > self._timeout:
+            return f'no measured pressures for {self._timeout:g} s'
+        if self._measured_t - self._followed_t > self._patience:
+            return 'chambers that stay empty'
+        return ''
