@@ -37,3 +37,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     return getattr(import_module(f'.{_LATE[name]}', __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

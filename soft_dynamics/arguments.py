@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,11 @@ def as_array(name: str, value: Any) -> Array:
         given = np.asarray(value)
         if given.dtype.kind not in 'biufO':  # text, dates and complex numbers, which numpy would convert
             raise TypeError
-        array = np.ascontiguousarray(given, dtype=np.float64)
+        if given.dtype.kind == 'O' and any(
+            entry is None for entry in given.flat
+        ):  # not a number to be, but none
+            raise TypeError
+        array = np.asarray(given, dtype=np.float64, order='C')
         if not array.flags.writeable:  # another type to numba, which would compile every kernel once more
             array = array.copy()
     except (TypeError, ValueError, OverflowError):
@@ -53,6 +59,17 @@ def as_states(n: int, **values: Any) -> tuple[dict[str, Array], bool]:
     single = all(a.ndim == 1 for a in arrays.values())
     rows = {name: a.reshape(-1, n) for name, a in arrays.items()}
     return {name: a if len(a) == count else np.repeat(a, count, axis=0) for name, a in rows.items()}, single
+
+
+def finite(what: str, result: Array, given: Mapping[str, Array]) -> Array:
+    """The result, or a ValueError that names the largest of the given states if it is not finite."""
+    if math.isfinite(result.sum()) or np.isfinite(result).all():
+        return result
+    sizes = {name: float(np.abs(a).max(initial=0.0)) for name, a in given.items()}
+    largest = max(sizes, key=lambda name: sizes[name])
+    raise ValueError(
+        f'{largest}: expected numbers that the model can take, got {sizes[largest]:.3g}; {what}: not finite'
+    )
 
 
 def _brief(value: Any) -> str:

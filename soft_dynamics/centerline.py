@@ -13,7 +13,7 @@ from .chain import ARC, PRISMATIC, Elements
 from .description import Hinge
 
 if TYPE_CHECKING:
-    from .robot import Robot
+    from .shape import Shape
 
 _centerline = Announced(kinematics.centerline)
 
@@ -27,10 +27,11 @@ def element_lengths(chain: Elements) -> Array:
     return np.asarray(shift + slide + arcs, float)
 
 
-def centerline(robot: Robot, q: Array, s: Array) -> Array:
+def centerline(robot: Shape, q: Array, s: Array) -> Array:
     """Points (count, samples, 3) in the world at the arc lengths s [m] of the rest shape.
 
-    A robot of hinges has a cubic spline through its joints, not-a-knot at the ends, over arc length.
+    A robot of hinges has a cubic spline through its joints over arc length. Its `spline_ends` are not-a-knot, natural
+    (no curvature), or clamped (along y of the base there, no curvature at the tip).
     [Godage, sec. III-A]
     """
     if s.ndim != 1 or s.size == 0 or np.any(np.diff(s) < 0.0):
@@ -43,8 +44,10 @@ def centerline(robot: Robot, q: Array, s: Array) -> Array:
         from scipy.interpolate import CubicSpline  # slow to import, and only hinges need it
 
         knots = np.concatenate([[0.0], np.cumsum(hinges)])
-        joints = robot.forward_kinematics(q)[:, :, :3, 3]
-        return np.asarray(CubicSpline(knots, joints, axis=1)(s), float)
+        X = robot.forward_kinematics(q)
+        ends = robot.description.spline_ends
+        bc = ((1, X[:, 0, :3, 1]), (2, np.zeros((len(X), 3)))) if ends == 'clamped' else ends
+        return np.asarray(CubicSpline(knots, X[:, :, :3, 3], axis=1, bc_type=bc)(s), float)
     chain, x = robot._model.chain, robot._model.change.position(q)
     lengths, base = element_lengths(chain), robot._model.build.frames['base']
     points = np.empty((x.shape[0], s.size, 3))

@@ -239,6 +239,11 @@ class Description:
     base: Base = Base()
     mount: Mount = Mount()
     tip_load: float = quantity(0.0, unit='kg', least=0.0, doc='point mass at the tip')
+    spline_ends: Literal['not-a-knot', 'natural', 'clamped'] = quantity(
+        'not-a-knot',
+        doc='of the centreline through hinges; natural: no curvature at base and tip; clamped: it leaves along y of '
+        'the base and has no curvature at the tip',
+    )
     actuation: Actuation = Actuation()
     sensors: tuple[Sensor, ...] = ()
     safety: Safety = Safety()
@@ -267,6 +272,16 @@ def _cross_checks(robot: Description) -> list[str]:
             given = getattr(getattr(segment, 'material', None), key, ())
             if given and len(given) != count:
                 problems.append(f'segments[{k}].material.{key}: expected {count} entries, found {len(given)}')
+    if (
+        robot.segments
+        and robot.base.type == 'fixed'
+        and not any(COORDINATES[type(s)](s) for s in robot.segments)
+    ):
+        problems.append('segments: expected at least one that moves, found links only')
+    if robot.spline_ends != 'not-a-knot' and not all(isinstance(s, Hinge) for s in robot.segments):
+        problems.append(
+            f'spline_ends: expected a robot of hinges only, found {robot.spline_ends} without one'
+        )
     kinds = {isinstance(segment, Disc) for segment in robot.segments}
     if len(kinds) > 1:
         problems.append('segments: discs stand alone, expected no other types beside them')
@@ -346,6 +361,8 @@ YamlLoader.add_implicit_resolver(
 
 def load_description(name: str | Path, overrides: Mapping[str, Any] | None = None) -> Description:
     """Read a shipped robot or a path; `overrides` is merged over the file, key by key."""
+    if overrides is not None and not isinstance(overrides, Mapping):
+        raise ValueError(f'overrides: expected a mapping of keys of the robot file, got {overrides!r}')
     path = robot_file(name)
     try:
         data = yaml.load(path.read_text(encoding='utf-8'), YamlLoader)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -50,8 +51,12 @@ class Options:
             raise ValueError(f'method: expected one of {", ".join(METHODS)}, got {self.method!r}')
         for name in ('step', 'tolerance', 'rtol', 'atol'):
             value = getattr(self, name)
-            if value is not None and not 0.0 < value < np.inf:
+            if name == 'step' and value is None:
+                continue
+            if not isinstance(value, Real) or not 0.0 < float(value) < np.inf:
                 raise ValueError(f'{name}: expected a finite number > 0, got {value!r}')
+        if self.progress is not None and not callable(self.progress):
+            raise ValueError(f'progress: expected a function of the part done, got {self.progress!r}')
 
 
 class Motions(NamedTuple):

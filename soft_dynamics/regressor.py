@@ -41,7 +41,7 @@ def regressor(robot: Robot, q: Any, qd: Any, qdd: Any) -> Array:
         material = Material(rest=segment.material.rest, **values)
         only = dataclasses.replace(segment, mass=mass, material=material)
         unit = dataclasses.replace(robot.description, segments=(only,), base=base, tip_load=0.0)
-        columns.append(Robot(unit).inverse_dynamics(**states))
+        columns.append(Robot(unit).inverse_dynamics(states['q'], states['qd'], states['qdd']))
     Psi = np.stack(columns, -1)
     return Psi[0] if single else Psi
 
@@ -76,5 +76,6 @@ def _only_arc(robot: Robot) -> Arc:
 
 def _massless(base: Base) -> Base:
     """The base without mass; inverse dynamics is the same whether its motion is given or free."""
-    kind = 'fixed' if base.type == 'fixed' else 'prescribed'
-    return Base(type=kind, position=base.position, rpy=base.rpy)
+    if base.type == 'fixed':
+        return base
+    return Base(type='prescribed', position=base.position, rpy=base.rpy)

@@ -33,8 +33,10 @@ def robot_names() -> list[str]:
 def robot_file(name: str | os.PathLike[str]) -> Path:
     """Return the file of a robot, given as a shipped name ('honeycomb_arm') or as a path ending in .yaml.
 
-    Raises FileNotFoundError, naming the shipped robots, if there is no such file.
+    Raises FileNotFoundError, naming the shipped robots, if there is no such file; ValueError for what is no name.
     """
+    if not isinstance(name, str | os.PathLike):
+        raise ValueError(f'name: expected the name of a shipped robot or a path, got {name!r}')
     path = Path(name)
     if path.suffix not in ('.yaml', '.yml'):
         path = share_folder() / 'robots' / f'{name}.yaml'

@@ -11,48 +11,45 @@ import numpy as np
 from numpy import empty, zeros
 
 from .announce import Announced
-from .arguments import Array, as_array, as_states
+from .arguments import Array, as_array, as_states, finite
 from .batch import forward_one, inverse_one
-from .centerline import centerline, element_lengths
-from .description import Description, from_mapping, load_description
+from .description import Description, Universal, from_mapping, load_description
 from .disc_model import DiscModel
 from .errors import SingularInertia
 from .forward import OK
 from .joint_model import NO_STIFFNESS, JointModel
+from .shape import Shape
 from .simulate import Trajectory, simulate
 
 Wrenches = Mapping[str, Any]
 
 
-class Robot:
+class Robot(Shape):
     """Dynamics, kinematics and simulation of one robot; immutable.
 
     Conventions: SI; q, qd, tau in the order of `coordinate_names`; twists and wrenches angular first; the world is
     the frame the base stands in (and, for a moving base, the frame its coordinates live in).
     """
 
+    _damping: Array  # of coordinates that are no joint's own
+    _discs: DiscModel | None
+    _link_lengths: Array | None  # if they are not those of the description
+    _raw: Array  # the chain; a plain array passes faster into compiled code than records
+    _plain: bool
+
     def __init__(self, description: Description) -> None:
-        self.description = description
-        self._model = JointModel(description)
-        build = self._model.build
-        self.name = description.name
-        self.nq = build.nv
-        self.coordinate_names = tuple(build.names)
-        self.frame_names = tuple(build.frames)
-        self.chamber_names = tuple(chamber.name for chamber in description.actuation.chambers)
-        self._damping = np.zeros(self.nq)  # of coordinates that are no joint's own
+        super().__init__(description)
+        build, damping = self._model.build, np.zeros(self.nq)
         for k, b in build.damping.items():
-            self._damping[k] = b
-        self._discs = DiscModel(description, build.frames) if DiscModel.suits(description) else None
+            damping[k] = b
+        discs = DiscModel(description, build.frames) if DiscModel.suits(description) else None
+        self._set(_damping=damping, _discs=discs, _link_lengths=None)
         self._set_model(self._model)
         _compile_fast_calls(self._raw, self.nq)
 
     def _set_model(self, model: JointModel) -> None:
-        self._model = model
-        self._raw = model.chain.view(
-            np.float64
-        )  # a plain array passes faster into compiled code than records
-        self._plain = model.change.trivial and not model.springs.size and not np.any(self._damping)
+        plain = model.change.trivial and not model.springs.size and not np.any(self._damping)
+        self._set(_model=model, _raw=model.chain.view(np.float64), _plain=plain)
 
     # ---- making robots -------------------------------------------------------------------------------------------
 
@@ -68,18 +65,25 @@ class Robot:
         load = as_array('mass', mass)
         if load.size != 1 or load.min() < 0.0:
             raise ValueError(f'mass: expected one number >= 0 kg, got {mass!r}')
-        return Robot(dataclasses.replace(self.description, tip_load=float(load.item())))
+        other = Robot(dataclasses.replace(self.description, tip_load=float(load.item())))
+        return other if self._link_lengths is None else other.with_link_lengths(self._link_lengths)
 
     def with_link_lengths(self, lengths: Any) -> Robot:
         """The same robot of universal segments with these fixed link lengths (segments, 2) [m].      [Wang, eq. 8]"""
-        d = as_array('lengths', lengths)
-        chain = self._model.chain.copy()
-        heads = np.flatnonzero((chain['shifted'] == 1) & (chain['n'] == 1))
-        if d.shape != (heads.size, 2):
-            raise ValueError(f'lengths: expected shape ({heads.size}, 2), got {d.shape}')
+        d, build = as_array('lengths', lengths), self._model.build
+        segments = [s for s in self.description.segments if isinstance(s, Universal)]
+        if not segments or any(s.lengths == 'free' for s in segments):
+            raise ValueError(
+                f'lengths: expected a robot of universal segments of fixed lengths, got {self.name}'
+            )
+        if d.shape != (len(segments), 2):
+            raise ValueError(f'lengths: expected shape ({len(segments)}, 2), got {d.shape}')
+        if not np.all(d > 0.0):
+            raise ValueError(f'lengths: expected numbers > 0 m, got {d.min():g}')
+        chain, heads = self._model.chain.copy(), np.array([build.starts[s.name] + 1 for s in segments])
         chain['pz'][heads], chain['pz'][heads + 2] = d[:, 0], d[:, 1]
         other = object.__new__(Robot)
-        other.__dict__.update(self.__dict__)
+        other._set(**{**vars(self), '_link_lengths': d.copy()})
         other._set_model(self._model.with_chain(chain))
         return other
 
@@ -106,10 +110,11 @@ class Robot:
             try:
                 if not inverse_one(self._raw, q, qd, qdd, tau):
                     return tau
-            except TypeError:
+            except (TypeError, ValueError):
                 pass  # one of the arguments is not a plain state: found out and named below
         states, single = as_states(self.nq, q=q, qd=qd, qdd=qdd)
-        tau = self._inverse(states, external, gravity, elastic, damping)[0]
+        wrench = self._wrenches(states['q'], external)
+        tau = self._inverse(states, wrench, gravity, elastic, damping)[0]
         return tau[0] if single else tau
 
     def forward_dynamics(
@@ -133,12 +138,12 @@ class Robot:
             try:
                 if not forward_one(self._raw, q, qd, tau, qdd):
                     return qdd
-            except TypeError:
+            except (TypeError, ValueError):
                 pass  # as in inverse_dynamics
         states, single = as_states(self.nq, q=q, qd=qd, tau=tau)
         model, count = self._model, states['q'].shape[0]
         vd = self._given_accelerations(base_acceleration, count)
-        wrench = model.wrenches(model.change.position(states['q']), self._external(external, count))
+        wrench = self._wrenches(states['q'], external)
         if self._discs is not None:
             states['tau'] = states['tau'] - (self._damping * states['qd'] if damping else 0.0)
             status = self._discs.forward(states, wrench, gravity, elastic, vd)
@@ -147,7 +152,8 @@ class Robot:
             status = model.forward(model.variant(gravity, elastic, damping), x, v, force, wrench, vd)
             vd = model.change.public_rate(vd)
         if status != OK:
-            raise self._singular(status)
+            raise self._singular(status, states)
+        vd = finite('the accelerations', vd, states)
         return vd[0] if single else vd
 
     def hybrid_dynamics(self, q: Any, qd: Any, base_acceleration: Any, tau: Any) -> tuple[Array, Array]:
@@ -176,7 +182,10 @@ class Robot:
 
     def coriolis(self, q: Any, qd: Any) -> Array:
         """The vector c(q, qd) = C(q, qd) qd."""
-        return self.inverse_dynamics(q, qd, np.zeros(self.nq), gravity=False, elastic=False, damping=False)
+        states, single = as_states(self.nq, q=q, qd=qd)
+        states['qdd'] = np.zeros_like(states['q'])
+        c = self._inverse(states, self._wrenches(states['q'], None), False, False, False)[0]
+        return c[0] if single else c
 
     def coriolis_matrix(self, q: Any, qd: Any) -> Array:
         """Half of dc/dqd: C qd = c, and M' - 2C is skew for every model but the lumped arc.       [Wang, eq. 9]"""
@@ -186,14 +195,17 @@ class Robot:
 
     def gravity(self, q: Any) -> Array:
         """g(q) = d(gravitational energy)/dq"""
-        zero = np.zeros(self.nq)
-        return self.inverse_dynamics(q, zero, zero, elastic=False, damping=False)
+        states, single = as_states(self.nq, q=q)
+        states['qd'] = states['qdd'] = np.zeros_like(states['q'])
+        g = self._inverse(states, self._wrenches(states['q'], None), True, False, False)[0]
+        return g[0] if single else g
 
     def elastic(self, q: Any) -> Array:
         """k(q) = d(elastic energy)/dq"""
         states, single = as_states(self.nq, q=q)
         x = self._model.change.position(states['q'])
         force = self._model.change.public_force(self._model.material(x, np.zeros_like(x))[0])
+        force = finite('the forces', force, states)
         return force[0] if single else force
 
     def damping(self, q: Any, qd: Any) -> Array:
@@ -201,16 +213,21 @@ class Robot:
         states, single = as_states(self.nq, q=q, qd=qd)
         change = self._model.change
         force = self._model.material(change.position(states['q']), change.rate(states['qd']))[1]
-        force = change.public_force(force) + self._damping * states['qd']
+        force = finite('the forces', change.public_force(force) + self._damping * states['qd'], states)
         return force[0] if single else force
 
-    def base_wrench(self, q: Any, qd: Any, qdd: Any, *, external: Wrenches | None = None) -> Array:
+    def base_wrench(
+        self, q: Any, qd: Any, qdd: Any, *, external: Wrenches | None = None, minus_actuation: Any = None
+    ) -> Array:
         """Wrench (6,) on the robot at its base, about the base's origin, in its axes; a sensor may show the negative.
 
-        It is the total: the pressures are inside, and what they do to the base shows in the motion.
+        It is the total: the pressures are inside, and what they do to the base shows in the motion. [Mehl, eq. 28]
+        minus_actuation: pressures (chambers,) or (count, chambers) [Pa]; what their wrenches on the frames add up to is
+        taken off, tau_0 - (tau_CC)_0. [Mehl, eq. 17]
         """
         states, single = as_states(self.nq, q=q, qd=qd, qdd=qdd)
-        ground = self._inverse(states, external, True, False, False)[1]
+        wrench = self._wrenches(states['q'], external, minus_actuation)
+        ground = finite('the wrench', self._inverse(states, wrench, True, False, False)[1], states)
         X_WB = self.forward_kinematics(states['q'])[:, 0]
         n = ground[:, :3] - np.cross(X_WB[:, :3, 3], ground[:, 3:])
         W = np.einsum('kji,kaj->kai', X_WB[:, :3, :3], np.stack([n, ground[:, 3:]], 1)).reshape(-1, 6)
@@ -230,14 +247,15 @@ class Robot:
             try:
                 if not forward_one(self._raw, q, qd, tau, qdd):
                     return self._model.state_matrices(q, qd, qdd)
-            except TypeError:
+            except (TypeError, ValueError):
                 pass  # as in inverse_dynamics
         states, single = as_states(self.nq, q=q, qd=qd, tau=tau)
         x, v, force = self._joint_forces(states, True, True)
         extra = self._model.change.joint_matrix(np.diag(self._damping)) if not self._plain else NO_STIFFNESS
         A, B, status = self._model.linearize(x, v, force, extra)
         if status != OK:
-            raise self._singular(status)
+            raise self._singular(status, states)
+        finite('the derivatives', A, states)
         A, B = self._model.change.public_slopes(A, B)
         return (A[0], B[0]) if single else (A, B)
 
@@ -266,47 +284,7 @@ class Robot:
         rate = kinetic_slope - held + states['tau']
         return rate[0] if single else rate
 
-    # ---- kinematics ----------------------------------------------------------------------------------------------
-
-    def forward_kinematics(self, q: Any) -> Array:
-        """Poses X_WF (n_frames, 4, 4) of all frames, base to tip, in the order of `frame_names`."""
-        states, single = as_states(self.nq, q=q)
-        X = self._model.poses(self._model.change.position(states['q']))
-        X = np.ascontiguousarray(X[:, list(self._model.build.frames.values())])
-        return X[0] if single else X
-
-    def pose(self, q: Any, frame: str) -> Array:
-        """Pose X_WF (4, 4) of one frame; 'tip' is the last."""
-        self._element(frame)
-        index = -1 if frame == 'tip' else self.frame_names.index(frame)
-        return self.forward_kinematics(q)[..., index, :, :]
-
-    def jacobian(self, q: Any, frame: str) -> Array:
-        """6 x nq Jacobian of a frame: angular first, world aligned, at the frame's origin."""
-        element = self._element(frame)
-        states, single = as_states(self.nq, q=q)
-        J = self._model.jacobian(self._model.change.position(states['q']), element)
-        J = self._model.change.columns(J)
-        return J[0] if single else J
-
-    @property
-    def rest(self) -> Array:
-        """The coordinates at which the springs are at rest."""
-        x = np.zeros(self.nq)
-        for e in self._model.chain:
-            x[e['iv'] : e['iv'] + e['n']] = e['rest'][: e['n']]
-        return self._model.change.public_position(x)
-
-    @property
-    def length(self) -> float:
-        """Length of the body at rest [m]."""
-        return float(element_lengths(self._model.chain).sum())
-
-    def centerline(self, q: Any, s_samples: Any) -> Array:
-        """Points (samples, 3) of the body at the arc lengths s [m] of its rest shape, base to tip: see `centerline`."""
-        states, single = as_states(self.nq, q=q)
-        points = centerline(self, states['q'], as_array('s_samples', s_samples))
-        return points[0] if single else points
+    # ---- motion ---------------------------------------------------------------------------------------------------
 
     def simulate(
         self, q0: Any, qd0: Any, inputs: Any, t_eval: Any, method: str = 'implicit', **options: Any
@@ -317,18 +295,17 @@ class Robot:
     # ---- inside --------------------------------------------------------------------------------------------------
 
     def _inverse(
-        self, states: dict[str, Array], external: Wrenches | None, gravity: bool, elastic: bool, damping: bool
+        self, states: dict[str, Array], wrench: Array, gravity: bool, elastic: bool, damping: bool
     ) -> tuple[Array, Array]:
         """(public forces, ground wrench about the world's origin) of many states."""
         model, change = self._model, self._model.change
-        x, v, vd = change.position(states['q']), change.rate(states['qd']), change.rate(states['qdd'])
-        wrench = model.wrenches(x, self._external(external, x.shape[0]))
         if self._discs is not None:
             tau, ground = self._discs.inverse(states, wrench, gravity, elastic)
         else:
+            x, v, vd = change.position(states['q']), change.rate(states['qd']), change.rate(states['qdd'])
             tau, ground = model.inverse(model.variant(gravity, elastic, damping), x, v, vd, wrench)
             tau = change.public_force(tau + model.spring_force(x) if elastic else tau)
-        return tau + self._damping * states['qd'] if damping else tau, ground
+        return finite('the forces', tau + self._damping * states['qd'] if damping else tau, states), ground
 
     def _joint_forces(
         self, states: dict[str, Array], elastic: bool, damping: bool
@@ -346,24 +323,30 @@ class Robot:
         model, change = self._model, self._model.change
         chain = model.variant(gravity, False, False)
         dq, dv, M = model.derivatives(chain, change.position(q), change.rate(qd), change.rate(qdd))
+        finite('the derivatives', dq + dv + M, {'q': q, 'qd': qd, 'qdd': qdd})
         return change.public_matrix(dq), change.public_matrix(dv), change.public_matrix(M)
 
-    def _element(self, frame: str) -> int:
-        if frame == 'tip':
-            return int(self._model.chain.size) - 1
-        if frame not in self.frame_names:
-            raise ValueError(f'frame: expected one of {", ".join(self.frame_names)}, tip; got {frame!r}')
-        return self._model.build.frames[frame]
-
-    def _external(self, external: Wrenches | None, count: int) -> dict[int, Array]:
+    def _wrenches(self, q: Array, external: Wrenches | None, pressures: Any = None) -> Array:
+        """Wrenches (count, N, 6) of frames and chambers in the axes of the frames; (count, 0, 6) for none."""
+        count, model = len(q), self._model
         found: dict[int, Array] = {}
+        if external is not None and not isinstance(external, Mapping):
+            raise ValueError(
+                f'external: expected a mapping of frames to wrenches, got {type(external).__name__}'
+            )
         for frame, value in (external or {}).items():
-            w = as_array(f'external[{frame!r}]', value)
+            element, w = self._element(frame, 'external'), as_array(f'external[{frame!r}]', value)
             if w.shape not in ((6,), (count, 6)):
                 raise ValueError(f'external[{frame!r}]: expected shape (6,) or ({count}, 6), got {w.shape}')
-            element = self._element(frame)
             found[element] = found.get(element, 0.0) + w
-        return found
+        wrench = model.wrenches(model.change.position(q), found) if found else zeros((count, 0, 6))
+        if pressures is None:
+            return wrench
+        p, m = as_array('minus_actuation', pressures), len(self.chamber_names)
+        if p.shape not in ((m,), (count, m)):
+            raise ValueError(f'minus_actuation: expected shape ({m},) or ({count}, {m}), got {p.shape}')
+        inner = np.einsum('kc,cij->kij', np.broadcast_to(p, (count, m)), model.actuators.wrenches)
+        return inner + wrench if found else inner
 
     def _given_accelerations(self, value: Any, count: int) -> Array:
         qdd, base = np.zeros((count, self.nq)), self._model.prescribed
@@ -377,7 +360,9 @@ class Robot:
         qdd[:, base] = given
         return qdd
 
-    def _singular(self, coordinate: int) -> SingularInertia:
+    def _singular(self, coordinate: int, states: dict[str, Array]) -> SingularInertia:
+        self.mass_matrix(states['q'])  # these two refuse states that are too large, which look singular too
+        self.coriolis(states['q'], states['qd'])
         return SingularInertia(self.coordinate_names[coordinate], 'simulate() passes through such poses')
 
 

@@ -7,7 +7,7 @@ beta = 0. In plane motion the two are the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,13 +62,18 @@ def simulate(
     method: 'implicit' (SDIRK4, fixed step), 'rk4' (fixed step), or scipy's 'BDF', 'Radau', 'LSODA', 'DOP853'.
     options: those of `integrate.Options`.
 
-    Raises ValueError for wrong arguments, NotConverged (with time and state) if the motion cannot go on.
+    Raises ValueError for wrong arguments, TypeError for an unknown option, NotConverged (with time and state) if the
+    motion cannot go on.
     """
     t = as_array('t_eval', t_eval)
     if t.ndim != 1 or t.size < 1 or np.any(np.diff(t) <= 0.0):
         raise ValueError(f't_eval: expected rising times, got shape {t.shape}')
     if kind not in ('pressure', 'force'):
         raise ValueError(f"kind: expected 'pressure' or 'force', got {kind!r}")
+    known = [field.name for field in fields(Options) if field.name != 'method']
+    for name in options:
+        if name not in known:
+            raise TypeError(f'simulate() has no option {name!r}, expected one of {", ".join(known)}')
     state, single = as_states(robot.nq, q0=q0, qd0=qd0)
     of_discs = any(isinstance(segment, Disc) for segment in robot.description.segments)
     chosen = Options('rk4' if of_discs and method == 'implicit' else method, **options)
@@ -160,6 +165,7 @@ def _input_source(inputs: Any, t: Array, motions: int, m: int) -> Source:
 
         def sampled(times: Array) -> Array:
             values = [as_array('inputs(t)', function(float(now))) for now in np.ravel(times)]
+            values = [a[None] if a.ndim == 0 and m == 1 else a for a in values]  # one chamber, one number
             bad = next((a for a in values if a.shape not in ((m,), (motions, m))), None)
             if bad is not None:
                 raise ValueError(f'inputs(t): expected shape {wanted}, got {bad.shape}')

@@ -255,8 +255,45 @@ def test_link_lengths_are_parameters_of_the_reduced_arm():
     for q, qd, qdd in zip(*shipped_states(robot, 5), strict=True):
         assert_close(other.inverse_dynamics(q, qd, qdd), reference.inverse_dynamics(q, qd, qdd), 1e-11)
         assert_close(other.forward_dynamics(q, qd, reference.inverse_dynamics(q, qd, qdd)), qdd, 1e-9)
-    with pytest.raises(ValueError, match=r'lengths: expected shape \(4, 2\)'):
+    loaded = robot.with_tip_load(0.3).with_link_lengths(d)
+    q = shipped_states(robot, 1)[0][0]
+    assert_close(other.with_tip_load(0.3).mass_matrix(q), loaded.mass_matrix(q), 1e-14)
+    assert_close(other.with_tip_load(0.3).pose(q, 'tip'), other.pose(q, 'tip'), 1e-14)
+
+
+def test_link_lengths_that_cannot_be_are_refused():
+    robot, d = sd.load('honeycomb_arm'), np.full((4, 2), 0.08)
+    with pytest.raises(ValueError, match=r'lengths: expected shape \(4, 2\), got \(3, 2\)'):
         robot.with_link_lengths(d[:3])
+    for bad in (0.0, -0.01):
+        d[1, 1] = bad
+        with pytest.raises(ValueError, match=f'lengths: expected numbers > 0 m, got {bad:g}'):
+            robot.with_link_lengths(d)
+    free = sd.load('honeycomb_arm', {'segment_defaults': {'lengths': 'free'}})
+    for other, count in ((sd.load('fabric_arm'), 3), (sd.load('pneumatic_arm'), 3), (free, 4)):
+        with pytest.raises(
+            ValueError, match='lengths: expected a robot of universal segments of fixed lengths'
+        ):
+            other.with_link_lengths(np.full((count, 2), 0.08))
+
+
+def test_base_wrench_without_actuation_is_selectable():
+    """tau_0 - (tau_CC)_0: what the pair of wrenches at tip and base leaves over is taken off.       [Mehl, eq. 17]"""
+    robot = sd.load('floating_actuator')
+    p = np.array([3e4, 5e4, 1e4])
+    for q, qd, qdd in zip(*shipped_states(robot, 5), strict=True):
+        base = robot.inverse_dynamics(q, qd, qdd)[:6] - (robot.actuation(q) @ p)[:6]
+        W = robot.base_wrench(q, qd, qdd, minus_actuation=p)
+        R = robot.pose(q, 'base')[:3, :3]
+        E = robot.jacobian(q, 'base')[:3, 3:6]
+        assert_close(R @ W[3:], base[:3], 1e-11, 1.0)
+        assert_close(E.T @ R @ W[:3], base[3:], 1e-11, 1.0)
+    states = shipped_states(robot, 3)
+    together = robot.base_wrench(*states, minus_actuation=np.tile(p, (3, 1)))
+    assert_close(together, robot.base_wrench(*states, minus_actuation=p), 1e-14)
+    assert_close(robot.base_wrench(*states, minus_actuation=0 * p), robot.base_wrench(*states), 1e-14)
+    with pytest.raises(ValueError, match=r'minus_actuation: expected shape \(3,\) or \(1, 3\), got \(2,\)'):
+        robot.base_wrench(q, qd, qdd, minus_actuation=p[:2])
 
 
 def test_axis_order_of_the_lists_is_switchable():
