@@ -84,12 +84,15 @@ class ArrowMarker:
 
 
 class PathMarker:
-    """Where the reference went, as a line."""
+    """Where the reference goes, as a line."""
 
     def __init__(self, namespace: str) -> None:
         self._marker = _marker(namespace, Marker.LINE_STRIP, (0.004, 0.0, 0.0))
         self._marker.color = ColorRGBA(r=0.0, g=0.45, b=0.7, a=1.0)
         self._points: deque[Point] = deque(maxlen=_LONGEST_PATH)
+
+    def clear(self) -> None:
+        self._points.clear()
 
     def add(self, point: Point) -> None:
         self._points.append(point)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, TransformStamped, WrenchStamped
+from geometry_msgs.msg import Point, PoseArray, PoseStamped, TransformStamped, WrenchStamped
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
@@ -13,8 +13,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from soft_robot_suite.msg import ChamberPressures, SoftState
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
 from tf2_msgs.msg import TFMessage
+from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
 from soft_dynamics import urdf
@@ -28,6 +29,7 @@ from soft_dynamics.ros.diagnostics import Diagnostics
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND, DESCRIPTION, SENSOR, STATE
 from soft_dynamics.ros.run import run_node
+from soft_dynamics.tip_path import tip_path
 from soft_dynamics.tube import segment_pressures, tube
 
 _TIMEOUT = 1.0  # [s] without a state the stream counts as broken
@@ -84,7 +86,9 @@ class ShapePublisher(Node):
         self._states = RateCounter()
         self._shown_ns: dict[str, int] = {}
         self._body = {kind: TubeMarker(kind) for kind in ('measured', 'predicted')}
-        self._wrench, self._reference = ArrowMarker('wrench'), PathMarker('reference')
+        self._wrench = ArrowMarker('wrench')
+        self._reference, self._plan = PathMarker('reference'), PathMarker('plan')
+        self._q = self._robot.rest
         self._create_publishers()
         self._create_subscriptions()
         self._publish_description()
@@ -115,6 +119,26 @@ class ShapePublisher(Node):
         if self._due('reference', time_to_ns(msg.header.stamp)):
             self._markers.publish(MarkerArray(markers=[self._reference.fill(msg.header)]))
 
+    def on_poses(self, msg: PoseArray) -> None:
+        self._show_plan(msg.header, [pose.position for pose in msg.poses])
+
+    def on_trajectory(self, msg: JointTrajectory) -> None:
+        times = [time_to_ns(point.time_from_start) * 1e-9 for point in msg.points]
+        try:
+            points = np.array([point.positions for point in msg.points], np.float64)
+            path = tip_path(self._robot, self._q, msg.joint_names, times, points)
+        except ValueError as error:
+            self.get_logger().warning(f'reference is not shown: {error}', throttle_duration_sec=5.0)
+            return
+        header = Header(stamp=self.get_clock().now().to_msg(), frame_id='world')
+        self._show_plan(header, [Point(x=x, y=y, z=z) for x, y, z in path.tolist()])
+
+    def _show_plan(self, header: Header, points: list[Point]) -> None:
+        self._plan.clear()
+        for point in points:
+            self._plan.add(point)
+        self._markers.publish(MarkerArray(markers=[self._plan.fill(header)]))
+
     def status(self) -> Status:
         t = self.get_clock().now().nanoseconds * 1e-9
         return stream_status(self._states.rate(t), self._states.age(t), 0.0, _TIMEOUT)
@@ -132,6 +156,8 @@ class ShapePublisher(Node):
         self.create_subscription(ChamberPressures, 'pressure/measured', self.on_pressure, SENSOR)
         self.create_subscription(WrenchStamped, 'ft/wrench', self.on_wrench, SENSOR)
         self.create_subscription(PoseStamped, 'reference/pose', self.on_reference, COMMAND)
+        self.create_subscription(PoseArray, 'reference/poses', self.on_poses, COMMAND)
+        self.create_subscription(JointTrajectory, 'reference/configuration', self.on_trajectory, COMMAND)
 
     def _publish_description(self) -> None:
         self._description.publish(String(data=urdf.to_xml(self._model)))
@@ -168,6 +194,7 @@ class ShapePublisher(Node):
             self._markers.publish(MarkerArray(markers=[self._tube(q, kind, stamp)]))
         if kind == 'predicted':
             return
+        self._q = q
         if self._joint_states.get_subscription_count():
             joints = JointState(position=float64s(list(self._model.joint_positions(q).values())))
             joints.header.stamp, joints.name = stamp, self._model.joint_names

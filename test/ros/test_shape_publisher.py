@@ -9,11 +9,12 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import yaml
-from geometry_msgs.msg import PoseStamped, WrenchStamped
+from geometry_msgs.msg import Point, Pose, PoseArray, PoseStamped, WrenchStamped
 from sensor_msgs.msg import JointState
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
 
 from soft_dynamics.quaternion import to_rotation
@@ -140,6 +141,39 @@ def test_pressure_wrench_and_reference_are_shown(
     assert seen['wrench'].header.frame_id == 'ft_sensor'
     assert seen['wrench'].points[1].z == pytest.approx(-0.5)
     assert seen['reference'].points[-1].x == 0.25
+
+
+def test_planned_references_are_shown(ros_process: Any, ros_client_node: Any, robot: Robot) -> None:
+    client = ros_client_node
+    markers = client.collect(MarkerArray, 'shape/markers', STATE)
+    node = ros_process(NODE)
+    client.spin_until(lambda: markers, 'first picture', START_UP)
+    poses = client.announce(PoseArray, 'reference/poses', COMMAND)
+    trajectory = client.announce(JointTrajectory, 'reference/configuration', COMMAND)
+
+    def plans() -> list[Marker]:
+        return [m for a in markers for m in a.markers if m.ns == 'plan']
+
+    plan = PoseArray(poses=[Pose(position=Point(x=0.1 * k)) for k in range(3)])
+    plan.header.frame_id = 'world'
+    poses.publish(plan)
+    client.spin_until(plans, 'poses')
+    assert [p.x for p in plans()[-1].points] == [0.0, 0.1, 0.2]
+
+    wrong = JointTrajectory(joint_names=['elbow'], points=[JointTrajectoryPoint(positions=[0.1])])
+    trajectory.publish(wrong)
+    line = 'reference is not shown: names: expected coordinates of honeycomb_arm'
+    client.spin_until(lambda: line in node.stderr, 'refusal')
+    way = JointTrajectoryPoint(positions=Q.tolist())
+    way.time_from_start.sec = 2
+    trajectory.publish(JointTrajectory(joint_names=list(robot.coordinate_names), points=[way]))
+    client.spin_until(lambda: len(plans()) > 1, 'path of the tip', START_UP)
+    shown = plans()[-1]
+    for point, q in ((shown.points[0], robot.rest), (shown.points[-1], Q)):
+        assert [point.x, point.y, point.z] == pytest.approx(frame_poses(robot, q)[-1, :3, 3], abs=1e-6)
+    assert shown.header.frame_id == 'world'
+    assert node.stop() == 0
+    assert 'Traceback' not in node.stderr
 
 
 def test_foreign_and_broken_states_are_refused_with_a_line(
