@@ -170,13 +170,48 @@ def test_shipped_files_are_found_after_pip_install(tmp_path: Path) -> None:
     subprocess.run([sys.executable, '-m', 'pip', 'install', *options, str(source)], check=True)
     share = share_folder_seen_from(tmp_path / 'site')
     assert share == tmp_path / 'site' / 'share' / 'soft_robot_suite'
-    shipped = {path.name for path in (ROOT / 'robots').glob('*.yaml')}
-    assert {path.name for path in (share / 'robots').iterdir()} == shipped
+    for folder, pattern in (('robots', '*.yaml'), ('msg', '*.msg')):
+        shipped = {path.name for path in (ROOT / folder).glob(pattern)}
+        assert {path.name for path in (share / folder).iterdir()} == shipped
+    offline = {path.name for path in (tmp_path / 'site' / 'bin').iterdir()}
+    assert offline == {'identify', 'import_recording', 'validate'}
+    use = {**os.environ, 'PYTHONPATH': str(tmp_path / 'site'), 'AMENT_PREFIX_PATH': ''}
+    for name in sorted(offline):
+        command = [sys.executable, str(tmp_path / 'site' / 'bin' / name), '--help']
+        assert f'usage: {name}' in subprocess.check_output(command, env=use, cwd='/', text=True)
+    types = 'from soft_dynamics.bags.types import *; print(*standard_types().types)'
+    known = subprocess.check_output([sys.executable, '-c', types], env=use, cwd='/', text=True)
+    assert 'soft_robot_suite/msg/ChamberPressures' in known
+
+
+def test_commands_of_pip_are_those_of_the_packages() -> None:
+    declared = {**executables('soft_estimation'), **executables('soft_dynamics')}
+    assert project()['scripts'].items() <= declared.items()
+    assert {name for name, target in declared.items() if '.nodes.' not in target} == project()[
+        'scripts'
+    ].keys()
+
+
+def test_package_xml_names_what_launch_files_and_xacro_need() -> None:
+    declared = {dependency.name for dependency in manifest().exec_depends}
+    packages = {
+        package
+        for file in (ROOT / 'launch').glob('*.xml')
+        for package in re.findall(r'pkg="(\w+)"', file.read_text(encoding='utf-8'))
+    }
+    needed = {'launch_xml', 'ros2launch', 'xacro', *packages} - {'soft_robot_suite'}
+    assert needed <= declared
+    assert 'rviz2' in packages
+
+
+def test_package_xml_names_no_ros_package_that_nobody_imports() -> None:
+    declared = {dependency.name for dependency in manifest().exec_depends if is_ros(dependency.name)}
+    assert declared - {'std_msgs'} <= third_party_imports().keys()
 
 
 def copy_of_tracked_files(target: Path) -> Path:
     """Copy what pip needs to build; a build in place would leave its folders in the repository."""
-    for name in (*PACKAGES, 'robots', 'config'):
+    for name in (*PACKAGES, 'robots', 'config', 'msg'):
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, target / name)
     for name in ('setup.py', 'pyproject.toml', 'LICENSE'):
