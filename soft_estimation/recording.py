@@ -14,7 +14,7 @@ from soft_dynamics.arguments import Array, as_array
 from soft_dynamics.bags import Bag, BagError, open_bag
 from soft_dynamics.robot import Robot
 
-from .poses import pose_from_rpy
+from .sensing import wrench_at_base
 from .smoothing import smoothing_spline
 from .streams import Stream, find, read_streams
 from .tracked import LEAST, Coordinates, from_fiber, from_poses
@@ -201,22 +201,13 @@ def _on_grid(
         pressure = resample(stream.t, stream.values[:, order], grid)
     wrench = None
     if 'wrench' in streams:
-        wrench = resample(streams['wrench'].t, streams['wrench'].values, grid) @ _base_from_sensor(robot).T
+        (sensor, *_) = [sensor for sensor in robot.description.sensors if sensor.kind == 'ft']
+        wrench = wrench_at_base(sensor, resample(streams['wrench'].t, streams['wrench'].values, grid).T).T
     after = np.clip(np.searchsorted(found.t, grid), 1, found.t.size - 1)
     seen = np.minimum(grid - found.t[after - 1], found.t[after] - grid) <= GAP
     q, qd, qdd = found.position(grid), found.rate(grid), found.acceleration(grid)
     motion = q, qd, qdd, pressure, wrench, seen
     return Recording(robot.name, grid - start, *motion, found.source, found.bandwidth)
-
-
-def _base_from_sensor(robot: Robot) -> Array:
-    """(6, 6) from the wrench about the sensor, in its axes, to that at the base, in its axes."""
-    (sensor, *_) = [sensor for sensor in robot.description.sensors if sensor.kind == 'ft']
-    X_BS = pose_from_rpy(sensor.position, sensor.rpy)
-    A = np.zeros((6, 6))
-    A[:3, :3] = A[3:, 3:] = X_BS[:3, :3]
-    A[:3, 3:] = np.cross(X_BS[:3, 3], X_BS[:3, :3].T).T
-    return A
 
 
 def resample(t: Array, values: Array, grid: Array) -> Array:
