@@ -2,95 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+import math
 from typing import Any
 
 import numba
-import numpy as np
-from geometry_msgs.msg import InertiaStamped, PoseStamped, WrenchStamped
-from rclpy.qos import QoSProfile
-from rclpy.subscription import Subscription
 from rclpy.timer import Timer
-from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples, SoftState
+from soft_robot_suite.msg import SoftState
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.counters import OK, STALE, WARN, RateCounter, Status, stream_status
-from soft_dynamics.description import Sensor
-from soft_dynamics.reader import quantity
-from soft_dynamics.robot import Robot, load
-from soft_dynamics.ros.conversions import float64s, pose_to_arrays, time_from_ns, time_to_ns, wrench_to_array
+from soft_dynamics.counters import ERROR, OK, STALE, WARN, RateCounter, Status, stream_status
+from soft_dynamics.errors import SoftRobotError
 from soft_dynamics.ros.diagnostics import Diagnostics
-from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.lifecycle import ManagedNode
 from soft_dynamics.ros.parameters import bind_config
-from soft_dynamics.ros.qos import SENSOR, STATE
+from soft_dynamics.ros.qos import STATE
 from soft_dynamics.ros.run import run_node
-from soft_estimation.configuration import frame_index
-from soft_estimation.differentiator import DifferentiatorConfig
 from soft_estimation.in_order import InOrder
-from soft_estimation.loads import TipLoad, TipLoadOfStates
-from soft_estimation.model_filter import FilterConfig, ModelFilter
-from soft_estimation.pose_differentiator import PoseDifferentiator
-from soft_estimation.pose_sets import PoseCollector, Poses
-from soft_estimation.poses import pose, pose_from_rpy
-from soft_estimation.sensing import wrench_at_base
+from soft_estimation.nodes.estimator_config import POSE_KINDS, Config, Setup
+from soft_estimation.nodes.load_outputs import LoadOutputs
+from soft_estimation.nodes.sensor_inputs import Sample, SensorInputs
+from soft_estimation.nodes.state_message import StateMessage
+from soft_estimation.warm_up import warm_up
 
-METHODS = ('model', 'differentiator')
-POSE_KINDS = ('mocap', 'vive')
-LEADERS = (*POSE_KINDS, 'fiber', 'ft')  # the first of them that is heard makes a state due
-LEAD_NS = 100_000_000  # a leader that has been silent for longer is none
 FUTURE_LIMIT = 0.1  # [s] a stamp further ahead of the clock is wrong
-NEWEST = QoSProfile(depth=1, reliability=SENSOR.reliability)
-EVERY = QoSProfile(depth=1000, reliability=SENSOR.reliability)  # with at_samples no sample is to be lost
 HOLD_NS = (
     50_000_000  # with at_samples: how much later than the newest a sample may arrive and still be in order
 )
-JUMP_LIMIT = 0.5  # [s] a clock that goes back further has been set anew: a bag that starts over
-
-
-@dataclass(frozen=True)
-class Config:
-    """Parameters of the node."""
-
-    robot: str = quantity('honeycomb_arm', doc='shipped robot or file of one')
-    method: str = quantity('model', doc='model or differentiator (poses only, no dynamics)')
-    sensors: tuple[str, ...] = quantity(
-        (), doc='sensors of the robot file to use; none: all that the method takes'
-    )
-    rate: float = quantity(
-        200.0, unit='Hz', doc='of the state, two thirds of it at least; see the docs for when it is published'
-    )
-    sensor_rate: float = quantity(
-        125.0,
-        unit='Hz',
-        doc='samples of each sensor beyond this, or beyond rate if that is more, are left out',
-    )
-    blackout_limit: float = quantity(
-        2.0, unit='s', doc='without a sample that shows the shape no state is published'
-    )
-    at_samples: bool = quantity(
-        False,
-        doc='samples in the order of their stamps, 50 ms late, and states at their times: a played bag gives the same',
-    )
-    filter: FilterConfig = FilterConfig()
-    differentiator: DifferentiatorConfig = DifferentiatorConfig()
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ValueError(f'method must be one of {", ".join(METHODS)}, got {self.method!r}')
-        for name in ('rate', 'sensor_rate', 'blackout_limit'):
-            if not getattr(self, name) > 0.0:
-                raise ValueError(f'{name} must be > 0, got {getattr(self, name)}')
+JUMP_LIMIT_NS = 500_000_000  # a clock that goes back further has been set anew: a bag that starts over
+OLD = 0.25  # [s] a newest sample of more than that age is worth a warning
+FAILURES = (ValueError, ArithmeticError, SoftRobotError)  # of a filter that was led astray
 
 
 class StateEstimator(ManagedNode):
     """Feeds the sensors to the filter as they come and asks it for the state of now. Parameters apply at configure.
 
-    The state is published as soon as a set of poses is complete (without tracked bodies: the fiber's shape, or else the
-    wrench), but not sooner than half a period after the last state; and whenever one and a half have passed without:
-    a state between two samples that come at the same rate would only hold up the next one.
+    The state is published as soon as a sample of the leading sensor is there (of tracked bodies: of all of them), but
+    not sooner than half a period after the last state; and whenever one and a half have passed without: a state between
+    two samples that come at the same rate would only hold up the next one.
     """
 
     config: Config
@@ -98,35 +45,37 @@ class StateEstimator(ManagedNode):
     def __init__(self) -> None:
         super().__init__('state_estimator')
         bind_config(self, Config)
+        numba.set_num_threads(1)  # a single state is done sooner than a second thread wakes up
+        self._setup = Setup.of(self.config)
+        self._estimator = self._setup.make_filter()  # what it refuses is refused now
+        self._clock = self.get_clock()
         self._publisher = self.create_publisher(SoftState, 'state', STATE)
-        self._load_publisher = self.create_publisher(InertiaStamped, 'tip_load', STATE)
-        self._diagnostics = Diagnostics(self, 'not configured', {'state': self._status})
-        self._inputs: dict[Subscription, str] = {}  # and the kinds of their sensors
-        self._single_bodies: dict[str, list[Subscription]] = {}  # of the inputs, by kind
-        self._timer: Timer | None = None
-        self._configured = False
+        self._diagnostics = Diagnostics(self, self._setup.robot.name, {'state': self._status})
+        self._inputs: SensorInputs | None = None  # while configured
+        self._loads: LoadOutputs | None = None
+        self._timer: Timer | None = None  # while active
 
     # ---- lifecycle -----------------------------------------------------------------------------------------------
 
     def on_configure(self, state: Any) -> Any:
-        numba.set_num_threads(1)  # a single state is done sooner than a second thread wakes up
-        self._robot = load(self.config.robot)
-        sensors = self._chosen(self._robot)
-        self._diagnostics.hardware_id = self._robot.name
-        kinds: dict[str, set[str]] = {}
-        for sensor in sensors:
-            kinds.setdefault(sensor.kind, set()).add(sensor.name)
-        self._bodies = {kind: kinds[kind] for kind in POSE_KINDS if kind in kinds}
-        self._showing = kinds.keys() & {*POSE_KINDS, 'fiber'} or {'ft'}  # without them the state is a guess
-        self._weighs = self.config.method == 'model' and 'ft' in kinds and kinds.keys() != {'ft'}
-        self._make_estimator()
-        _warm_up(self._make_filter(), self._robot, sensors)
-        self._subscribe(sensors)
-        self._configured = True
+        if self._setup.config != self.config:
+            self._setup = Setup.of(self.config)
+        setup = self._setup
+        self._diagnostics.hardware_id = setup.robot.name
+        warm_up(setup.make_filter(), setup.robot, setup.sensors)
+        self._showing = {*POSE_KINDS, 'fiber'} if setup.sees else {'ft'}  # without them the state is a guess
+        self._interval = 0.9 / max(self.config.sensor_rate, self.config.rate)  # [s] of samples, at least
+        self._message = StateMessage(setup.robot)
+        self._samples, self._states = RateCounter(), RateCounter()
+        self._refused = self._failures = 0
+        self._refusal, self._now_ns = '', 0
+        self._inputs = SensorInputs(self, setup, self._on_sample, self._refuse)
+        self._loads = LoadOutputs(self, setup.robot) if setup.weighs else None
+        self._start_over()
         return super().on_configure(state)
 
     def on_activate(self, state: Any) -> Any:
-        self._timer = self.create_timer(1.5 / self.config.rate, self._on_timer)
+        self._timer = self.create_timer(1.5 / self._setup.config.rate, self._on_timer)
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> Any:
@@ -136,184 +85,65 @@ class StateEstimator(ManagedNode):
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: Any) -> Any:
-        for subscription in self._inputs:
-            self.destroy_subscription(subscription)
-        self._inputs, self._configured = {}, False
+        for each in (self._inputs, self._loads):
+            if each is not None:
+                each.close()
+        self._inputs = self._loads = None
         return super().on_cleanup(state)
 
-    def _chosen(self, robot: Robot) -> list[Sensor]:
-        known = {sensor.name: sensor for sensor in robot.description.sensors}
-        for name in self.config.sensors:
-            if name not in known:
-                raise ValueError(f'sensors: {robot.name} has {", ".join(known) or "none"}, got {name!r}')
-        chosen = [known[name] for name in self.config.sensors or known]
-        if self.config.method == 'differentiator':
-            others = [s.name for s in chosen if s.kind not in POSE_KINDS]
-            if self.config.sensors and others:
-                raise ValueError(f'sensors: the differentiator takes tracked bodies only, got {others[0]!r}')
-            chosen = [s for s in chosen if s.name not in others]
-        if not chosen:
-            raise ValueError(f'sensors: {robot.name} has none for the method {self.config.method}')
-        return chosen
-
-    def _make_filter(self) -> Any:
-        if self.config.method == 'model':
-            return ModelFilter(self._robot, self.config.filter)
-        bodies = set().union(*self._bodies.values())
-        return PoseDifferentiator(self._robot, self.config.differentiator, sensors=bodies)
-
-    def _make_estimator(self) -> None:
-        self._estimator = self._make_filter()
-        self._collectors = {kind: PoseCollector(names) for kind, names in self._bodies.items()}
+    def _start_over(self) -> None:
+        """Forget all samples. Times of the filter count from the first one on."""
+        self._estimator = self._setup.make_filter()
         self._in_order = InOrder(HOLD_NS)
-        self._published_ns = 0
-        self._load = TipLoadOfStates(TipLoad(self._robot)) if self._weighs else None
-        self._wrench_B: Array | None = None
-        self._pressure: list[float] = []
         self._start_ns: int | None = None
-        self._last_fed: dict[str, float] = {}
-        self._heard_ns: dict[str, int] = {}
-        self._leading = ''
+        self._last_fed: dict[str, float] = {}  # [s] by sensor
+        self._newest = self._published = -math.inf  # [s] what the filter was asked for
         self._sources: set[str] = set()
-        self._samples, self._states = RateCounter(), RateCounter()
-        self._refused, self._refusal, self._now_ns = 0, '', 0
+        self._tallied = 0, 0, self._refused
+        for each in (self._inputs, self._loads):
+            if each is not None:
+                each.start_over()
 
-    # ---- sensors -------------------------------------------------------------------------------------------------
+    # ---- samples -------------------------------------------------------------------------------------------------
 
-    def _subscribe(self, sensors: list[Sensor]) -> None:
-        def add(kind: str, message: type[Any], topic: str, callback: Callable[[Any], None]) -> Subscription:
-            keeps = EVERY if self.config.at_samples else SENSOR if kind == 'pressure' else NEWEST
-            subscription = self.create_subscription(message, topic, callback, keeps)
-            self._inputs[subscription] = kind
-            return subscription
-
-        self._single_bodies = {kind: [] for kind in self._bodies}
-        for kind in self._bodies:
-            add(kind, BodyPoses, f'{kind}/frame', partial(self._on_frame, kind))
-        for sensor in sensors:
-            if sensor.kind in POSE_KINDS:
-                topic, callback = f'{sensor.kind}/{sensor.name}/pose', partial(self._on_pose, sensor)
-                self._single_bodies[sensor.kind].append(add(sensor.kind, PoseStamped, topic, callback))
-            elif sensor.kind == 'fiber':
-                add('fiber', ShapeSamples, 'fiber/shape', partial(self._on_shape, sensor))
-            else:
-                add('ft', WrenchStamped, 'ft/wrench', partial(self._on_wrench, sensor))
-        if self.config.method == 'model':
-            add('pressure', ChamberPressures, 'pressure/measured', self._on_pressure)
-
-    def _on_frame(self, kind: str, msg: BodyPoses) -> None:
-        for subscription in self._single_bodies.pop(kind, ()):  # frames have it all, at a fifth of the cost
-            del self._inputs[subscription]
-            self.destroy_subscription(subscription)
-
-        def feed(t: float) -> bool:
-            count = len(msg.names)
-            p_WS, quat_WS = np.array(msg.positions), np.array(msg.orientations)
-            if p_WS.size != 3 * count or quat_WS.size != 4 * count:
-                raise ValueError(f'expected {count} poses, got {p_WS.size} and {quat_WS.size} numbers')
-            X_WS = {}
-            for name, p, quat in zip(msg.names, p_WS.reshape(-1, 3), quat_WS.reshape(-1, 4), strict=True):
-                if name in self._bodies[kind]:
-                    try:
-                        X_WS[name] = pose(quat, p)
-                    except ValueError as error:  # the other bodies are good
-                        self._refuse(name, error)
-            return bool(X_WS) and self._feed_sets([Poses(t, X_WS)])
-
-        self._feed(kind, kind, msg, feed)
-
-    def _on_pose(self, sensor: Sensor, msg: PoseStamped) -> None:
-        def feed(t: float) -> bool:
-            X_WS = pose(*pose_to_arrays(msg.pose))
-            return self._feed_sets(self._collectors[sensor.kind].add(t, sensor.name, X_WS))
-
-        self._feed(sensor.name, sensor.kind, msg, feed)
-
-    def _feed_sets(self, sets: list[Poses]) -> bool:
-        """Whether there were any."""
-        for t, X_WS in sets:
-            self._estimator.feed_poses(t, X_WS)
-        return bool(sets)
-
-    def _on_shape(self, sensor: Sensor, msg: ShapeSamples) -> None:
-        def feed(t: float) -> bool:
-            points = np.array(msg.points)
-            if points.size != 3 * len(msg.arc_length):
-                raise ValueError(f'expected {len(msg.arc_length)} points, got {points.size} numbers')
-            self._estimator.feed_shape(t, sensor.name, msg.arc_length, points.reshape(-1, 3))
-            return True
-
-        self._feed(sensor.name, 'fiber', msg, feed)
-
-    def _on_wrench(self, sensor: Sensor, msg: WrenchStamped) -> None:
-        def feed(t: float) -> bool:
-            if 'ft' not in self._showing and not self._estimator.located:
-                return False  # it cannot tell from which pose to begin
-            wrench_S = wrench_to_array(msg.wrench)
-            self._estimator.feed_wrench(t, sensor.name, wrench_S)
-            self._wrench_B = wrench_at_base(sensor, wrench_S)
-            return True
-
-        self._feed(sensor.name, 'ft', msg, feed)
-
-    def _on_pressure(self, msg: ChamberPressures) -> None:
-        def feed(t: float) -> bool:
-            measured = dict(zip(msg.names, msg.pressure, strict=False))
-            missing = [name for name in self._robot.chamber_names if name not in measured]
-            if missing:
-                raise ValueError(f'expected chamber {missing[0]!r}, got {", ".join(msg.names)}')
-            self._pressure = [measured[name] for name in self._robot.chamber_names]
-            self._estimator.feed_pressure(t, self._pressure)
-            return True
-
-        self._feed('pressure', 'pressure', msg, feed)
-
-    def _feed(self, name: str, kind: str, msg: Any, feed: Callable[[float], bool]) -> None:
-        """Let a sample in: at once, or with `at_samples` in the order of stamps. feed tells if there is news."""
-        now_ns, stamp_ns = self._clock_ns(), time_to_ns(msg.header.stamp)
-        if not self.config.at_samples:
-            self._start_ns = now_ns if self._start_ns is None else self._start_ns
-            self._take(name, kind, (stamp_ns - self._start_ns) * 1e-9, feed)
+    def _on_sample(self, sample: Sample) -> None:
+        """Let a sample in: at once, or with `at_samples` in the order of stamps."""
+        now_ns = self._clock_ns()
+        if not self._setup.config.at_samples:
+            if self._start_ns is None:
+                self._start_ns = now_ns
+            self._take(sample, (sample.stamp_ns - self._start_ns) * 1e-9, (now_ns - self._start_ns) * 1e-9)
             return
-        for ready_ns, source, _, (what, tell) in self._in_order.add(stamp_ns, name, (kind, feed)):
-            self._start_ns = ready_ns if self._start_ns is None else self._start_ns
-            self._take(source, what, (ready_ns - self._start_ns) * 1e-9, tell)
+        for stamp_ns, _, _, ready in self._in_order.add(sample.stamp_ns, sample.name, sample):
+            if self._start_ns is None:
+                self._start_ns = stamp_ns
+            t = (stamp_ns - self._start_ns) * 1e-9
+            self._take(ready, t, t)
 
-    def _take(self, name: str, kind: str, t: float, feed: Callable[[float], bool]) -> None:
-        """A sample at time t, unless it comes too soon after the last one of its sensor or makes no sense."""
-        now_ns = self._now_ns
-        now = (now_ns - (self._start_ns or 0)) * 1e-9
-        if abs(t - self._last_fed.get(name, -np.inf)) < 0.9 / max(self.config.sensor_rate, self.config.rate):
+    def _take(self, sample: Sample, t: float, now: float) -> None:
+        """A sample of time t, unless it comes too soon after the last one of its sensor or makes no sense."""
+        config, inputs = self._setup.config, self._inputs
+        if inputs is None or abs(t - self._last_fed.get(sample.name, -math.inf)) < self._interval:
             return
         try:
-            if t > now + FUTURE_LIMIT and not self.config.at_samples:
+            if t > now + FUTURE_LIMIT:
                 raise ValueError(f'stamp is {t - now:.3f} s ahead of the clock')
-            is_news = feed(t)
+            is_due = sample.feed(self._estimator, t)
         except ValueError as error:
-            self._refuse(name, error)
+            self._refuse(sample.name, error)
             return
-        self._last_fed[name] = t
-        self._sources.add(kind)
-        if kind in self._showing:
-            self._samples.tick(now_ns * 1e-9)
-            self._heard_ns[kind] = now_ns
-            self._choose_leader()
-        at_samples = self.config.at_samples
-        waited = at_samples or now_ns - self._published_ns > 0.5e9 / self.config.rate
-        if is_news and kind == self._leading and waited and self._timer is not None:
-            self._timer.reset()  # the next period begins with this state
-            self._publish(t if at_samples else None)
-
-    def _choose_leader(self) -> None:
-        """Be woken by the best sensor that is heard only: then the newest samples of the others are there too."""
-        heard = (kind for kind in LEADERS if self._now_ns - self._heard_ns.get(kind, 0) < LEAD_NS)
-        leading = next(heard, '')
-        if leading != self._leading:
-            self._leading = leading
-            for subscription, kind in self._inputs.items():
-                in_passing(subscription, kind != leading and not self.config.at_samples)
-            if self.executor is not None:
-                self.executor.wake()
+        self._last_fed[sample.name] = t
+        self._sources.add(sample.kind)
+        if sample.kind not in self._showing:
+            return
+        self._samples.tick(self._now_ns * 1e-9)
+        is_due &= inputs.is_led_by(sample.kind, now)
+        if is_due and self._timer is not None:
+            if not config.at_samples:
+                if now - self._published < 0.5 / config.rate:
+                    return
+                self._timer.reset()  # the next period begins with this state
+            self._publish(now)
 
     def _refuse(self, name: str, error: ValueError) -> None:
         self._refused += 1
@@ -323,95 +153,87 @@ class StateEstimator(ManagedNode):
     # ---- state ---------------------------------------------------------------------------------------------------
 
     def _on_timer(self) -> None:
-        if self.config.at_samples:
+        if self._setup.config.at_samples or self._inputs is None:
             return
-        for collector in self._collectors.values():
-            self._feed_sets(collector.flush())
-        self._publish()
-
-    def _publish(self, t: float | None = None) -> None:
-        """The state at time t since the start, or now."""
         now_ns = self._clock_ns()
-        silent = self._samples.age(now_ns * 1e-9) > self.config.blackout_limit
-        if not self._estimator.located or self._start_ns is None or silent:
-            return
-        estimate = self._estimator.estimate((now_ns - self._start_ns) * 1e-9 if t is None else t)
-        message = SoftState(
-            model=self._robot.name,
-            names=list(self._robot.coordinate_names),
-            q=float64s(estimate.q),
-            qd=float64s(estimate.qd),
-            qdd=float64s(estimate.qdd),
-            covariance_diagonal=float64s(estimate.variance),
-            sources=sorted(self._sources),
-        )
-        message.header.stamp = time_from_ns(self._start_ns + round(estimate.t * 1e9))
-        message.header.frame_id = 'base_link'
-        self._sources.clear()
-        self._published_ns = now_ns
-        self._states.tick(now_ns * 1e-9)
-        self._publisher.publish(message)
-        self._weigh(estimate, message.header)
+        if self._start_ns is not None:
+            self._inputs.flush(self._estimator)
+            self._publish((now_ns - self._start_ns) * 1e-9)
 
-    def _weigh(self, estimate: Any, header: Any) -> None:
-        """Publish the load whenever there is a new estimate of it."""
-        if self._load is None or self._wrench_B is None or not self._pressure:
+    def _publish(self, t: float) -> None:
+        """The state at time t since the start, unless nothing has shown the shape for long."""
+        self._newest = t
+        try:
+            if not self._estimator.located or t - self._seen_at() > self._setup.config.blackout_limit:
+                return
+            estimate = self._estimator.estimate(t)
+            stamp_ns = (self._start_ns or 0) + round(estimate.t * 1e9)
+            message = self._message.fill(estimate, stamp_ns, self._sources)
+        except FAILURES as error:
+            self._failures += 1
+            self.get_logger().warning(f'the state is lost, starting anew: {error}', throttle_duration_sec=5.0)
+            self._start_over()
             return
-        if self._load.feed(estimate.t, estimate.q, estimate.qd, self._pressure, self._wrench_B):
-            message = InertiaStamped(header=header)
-            message.header.frame_id = self._robot.frame_names[-1]
-            message.inertia.m = self._load.mass
-            self._load_publisher.publish(message)
+        self._sources.clear()
+        self._published = t
+        self._states.tick(self._now_ns * 1e-9)
+        self._publisher.publish(message)
+        if self._loads is not None and self._inputs is not None:
+            self._loads.feed(estimate, message.header.stamp, self._inputs.pressure, self._inputs.wrench_B)
+
+    def _seen_at(self) -> float:
+        """When the last sample was measured that was let in and shows the shape."""
+        return float(self._estimator.shown_at if self._setup.sees else self._estimator.accepted_at)
 
     def _clock_ns(self) -> int:
-        now_ns = int(self.get_clock().now().nanoseconds)
-        if now_ns < self._now_ns - JUMP_LIMIT * 1e9:
+        now_ns = int(self._clock.now().nanoseconds)
+        if now_ns < self._now_ns - JUMP_LIMIT_NS:
             self.get_logger().warning('the clock was set back: starting anew')
-            self._make_estimator()
+            self._start_over()
         self._now_ns = now_ns
         return now_ns
 
+    # ---- diagnostics ---------------------------------------------------------------------------------------------
+
     def _status(self) -> Status:
-        if not self._configured:
+        if self._inputs is None:
             return Status(STALE, 'not configured')
-        now = self.get_clock().now().nanoseconds * 1e-9
-        age = self._samples.age(now)
-        verdict = stream_status(self._samples.rate(now), age, 0.0, self.config.blackout_limit)
-        if verdict.level == OK and self._refused > self._samples.total:
-            verdict = verdict._replace(level=WARN, message=f'most samples are refused: {self._refusal}')
+        now_ns = int(self._clock.now().nanoseconds)
+        now = now_ns * 1e-9
+        verdict = stream_status(
+            self._samples.rate(now), self._samples.age(now), 0.0, self._setup.config.blackout_limit
+        )
         values = {
             **verdict.values,
             'state rate [Hz]': f'{self._states.rate(now):.1f}',
+            'leading': self._inputs.leading,
             'refused': self._refused,
             'last refusal': self._refusal,
-            **self._estimator.report(),
+            'failures': self._failures,
         }
-        if self._load is not None:
-            values['tip load [kg]'] = f'{self._load.mass:.3f} ± {self._load.standard_deviation:.3f}'
+        try:
+            if verdict.level == OK:
+                verdict = self._doubts(now_ns) or verdict
+            values |= self._estimator.report()
+        except FAILURES as error:  # the next state finds out too, and starts anew
+            verdict = Status(ERROR, f'the state is lost: {error}')
+        if self._loads is not None:
+            values |= self._loads.report()
         return verdict._replace(values=values)
 
-
-def _warm_up(estimator: Any, robot: Robot, sensors: list[Sensor]) -> None:
-    """Compile what the sensors need, so that the first samples do not wait for it: show it the robot at rest."""
-    mount, X_MF = robot.description.mount, robot.forward_kinematics(robot.rest)
-    X_WM = pose_from_rpy(mount.position, mount.rpy)
-    poses = {
-        sensor.name: X_WM @ X_MF[frame_index(robot, sensor)] @ pose_from_rpy(sensor.position, sensor.rpy)
-        for sensor in sensors
-        if sensor.kind in POSE_KINDS
-    }
-    for t in (0.0, 0.01):
-        estimator.feed_poses(t, poses)
-        if isinstance(estimator, ModelFilter):
-            estimator.feed_pressure(t, np.zeros(len(robot.chamber_names)))
-            for sensor in sensors:
-                if sensor.kind == 'ft':
-                    estimator.feed_wrench(t, sensor.name, np.zeros(6))
-                elif sensor.kind == 'fiber':
-                    s = np.linspace(0.0, robot.length, 30)
-                    estimator.feed_shape(t, sensor.name, s, np.stack([0.0 * s, 0.0 * s, s], 1))
-    if estimator.started:
-        estimator.estimate(0.02)
+    def _doubts(self, now_ns: int) -> Status | None:
+        """What is wrong with samples that do come."""
+        let_in, left_out = self._estimator.tally
+        before, self._tallied = self._tallied, (let_in, left_out, self._refused)
+        let_in, left_out = let_in - before[0], left_out - before[1] + self._refused - before[2]
+        is_live = not self._setup.config.at_samples and self._start_ns is not None
+        now = (now_ns - (self._start_ns or 0)) * 1e-9 if is_live else self._newest
+        age = now - self._seen_at()
+        what = f'{left_out} of {let_in + left_out} samples came too late or were refused'
+        if left_out > let_in or age > self._setup.config.blackout_limit:
+            last = f', none was let in for {age:.1f} s' if math.isfinite(age) else ''
+            return Status(ERROR, f'{what}{last}{": " if self._refusal else ""}{self._refusal}')
+        return Status(WARN, f'the newest sample let in is {age:.2f} s old') if age > OLD else None
 
 
 def main(args: list[str] | None = None) -> int:

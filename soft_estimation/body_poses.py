@@ -1,0 +1,43 @@
+"""The poses of all bodies of a frame at once: one by one they cost ten times as much."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from soft_dynamics.arguments import Array
+from soft_dynamics.quaternion import NORM_TOLERANCE
+
+
+def poses_from_quaternions(quat_WB: Array, p_WB: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """X_WB (k, 4, 4) of quaternions (k, 4), x, y, z, w, and positions (k, 3); and which of them are poses (k,).
+
+    What `poses.pose` refuses is none: a NaN, an infinite place, a quaternion that is not of unit length.
+    """
+    X_WB, good = np.empty((len(quat_WB), 4, 4)), np.empty(len(quat_WB), np.bool_)
+    rigid_poses(quat_WB, p_WB, NORM_TOLERANCE, X_WB, good)
+    return X_WB, good
+
+
+@njit(cache=True)
+def rigid_poses(quat_WB, p_WB, tolerance, X_WB, good):  # type: ignore[no-untyped-def]
+    """Write R(quat/|quat|), p into every X_WB, and whether |quat| is 1 and all is finite into good.
+
+    Shapes: quat_WB (k, 4), p_WB (k, 3), X_WB (k, 4, 4), good (k,).
+    """
+    for k in range(len(quat_WB)):
+        x, y, z, w = quat_WB[k, 0], quat_WB[k, 1], quat_WB[k, 2], quat_WB[k, 3]
+        norm = math.sqrt(x * x + y * y + z * z + w * w)
+        good[k] = abs(norm - 1.0) <= tolerance and math.isfinite(p_WB[k, 0] + p_WB[k, 1] + p_WB[k, 2])
+        if not good[k]:
+            continue
+        x, y, z, w = x / norm, y / norm, z / norm, w / norm
+        X = X_WB[k]
+        X[0, 0], X[0, 1], X[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)
+        X[1, 0], X[1, 1], X[1, 2] = 2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)
+        X[2, 0], X[2, 1], X[2, 2] = 2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)
+        X[0, 3], X[1, 3], X[2, 3] = p_WB[k, 0], p_WB[k, 1], p_WB[k, 2]
+        X[3, 0], X[3, 1], X[3, 2], X[3, 3] = 0.0, 0.0, 0.0, 1.0

@@ -1,0 +1,220 @@
+"""The topics of the sensors: messages become samples that a filter can be fed with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped, WrenchStamped
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples
+
+from soft_dynamics.arguments import Array
+from soft_dynamics.description import Sensor
+from soft_dynamics.ros.conversions import pose_to_arrays, time_to_ns, wrench_to_array
+from soft_dynamics.ros.executor import in_passing
+from soft_dynamics.ros.qos import SENSOR
+from soft_estimation.body_poses import poses_from_quaternions
+from soft_estimation.nodes.estimator_config import POSE_KINDS, Setup
+from soft_estimation.pose_sets import PoseCollector
+from soft_estimation.poses import pose
+from soft_estimation.sensing import wrench_at_base
+
+LEADERS = (*POSE_KINDS, 'fiber', 'ft')  # the first of them that is heard makes a state due
+LEAD = 0.1  # [s] a leader that has been silent for longer is none
+NEWEST = QoSProfile(depth=1, reliability=SENSOR.reliability)
+EVERY = QoSProfile(depth=1000, reliability=SENSOR.reliability)  # with at_samples no sample is to be lost
+
+
+class Sample(NamedTuple):
+    """What a sensor of a kind measured; feed(filter, t) gives it to a filter and tells if a state is due."""
+
+    name: str
+    kind: str
+    stamp_ns: int
+    feed: Callable[[Any, float], bool]
+
+
+class _Frame(NamedTuple):
+    """The bodies of a frame that are ours: the names of all, which rows are of ours, their names."""
+
+    names: list[str]
+    rows: list[int]
+    ours: list[str]
+
+
+class SensorInputs:
+    """Subscribes to the sensors of a setup and offers each of their messages as a Sample.
+
+    One kind of sensor leads, the best that is heard: the node is woken by its messages. Of the others, and of the
+    pressures, it takes in passing what is there by then, of each sensor the newest message.
+
+    pressure, wrench_B: the last ones that were fed, the wrench about the base and in its axes; None before.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        setup: Setup,
+        offer: Callable[[Sample], None],
+        refuse: Callable[[str, ValueError], None],
+    ) -> None:
+        self._node, self._setup, self._offer, self._refuse = node, setup, offer, refuse
+        self._bodies = {kind: setup.named(kind) for kind in POSE_KINDS if setup.named(kind)}
+        self._frames = {kind: _Frame([], [], []) for kind in self._bodies}
+        self._chambers: tuple[list[str], Any] = ([], None)  # names in a message, and where ours are
+        self._topics: dict[Subscription, str] = {}  # and the kinds of their sensors
+        self._single_bodies: dict[str, list[Subscription]] = {kind: [] for kind in self._bodies}
+        self.start_over()
+        self._subscribe()
+
+    def start_over(self) -> None:
+        """Forget what was heard."""
+        self._collectors = {kind: PoseCollector(names) for kind, names in self._bodies.items()}
+        self.pressure: Array | None = None
+        self.wrench_B: Array | None = None
+        self._heard: dict[str, float] = {}
+        self.leading = ''
+
+    def close(self) -> None:
+        """Hear nothing any more."""
+        for subscription in self._topics:
+            self._node.destroy_subscription(subscription)
+        self._topics = {}
+
+    def is_led_by(self, kind: str, t: float) -> bool:
+        """Whether a kind of sensor that is heard at time t [s] leads."""
+        self._heard[kind] = t
+        if kind != self.leading:
+            leading = next(each for each in LEADERS if t - self._heard.get(each, -np.inf) < LEAD)
+            if leading != self.leading:
+                self._follow(leading)
+        return kind == self.leading
+
+    def flush(self, estimator: Any) -> None:
+        """Feed the poses that wait for others."""
+        for collector in self._collectors.values():
+            for t, X_WS in collector.flush():
+                estimator.feed_poses(t, X_WS)
+
+    # ---- inside --------------------------------------------------------------------------------------------------
+
+    def _follow(self, leading: str) -> None:
+        self.leading = leading
+        for subscription, kind in self._topics.items():
+            in_passing(subscription, kind != leading and not self._setup.config.at_samples)
+        if self._node.executor is not None:
+            self._node.executor.wake()
+
+    def _subscribe(self) -> None:
+        for kind in self._bodies:
+            self._hear(kind, BodyPoses, f'{kind}/frame', partial(self._on_frame, kind))
+        for sensor in self._setup.sensors:
+            kind = sensor.kind
+            if kind in POSE_KINDS:
+                topic, callback = f'{kind}/{sensor.name}/pose', partial(self._on_pose, sensor)
+                self._single_bodies[kind].append(self._hear(kind, PoseStamped, topic, callback))
+            elif kind == 'fiber':
+                self._hear(kind, ShapeSamples, 'fiber/shape', partial(self._on_shape, sensor))
+            else:
+                self._hear(kind, WrenchStamped, 'ft/wrench', partial(self._on_wrench, sensor))
+        if self._setup.config.method == 'model':
+            self._hear('pressure', ChamberPressures, 'pressure/measured', self._on_pressure)
+
+    def _hear(
+        self, kind: str, message: type[Any], topic: str, callback: Callable[[Any], None]
+    ) -> Subscription:
+        keeps = EVERY if self._setup.config.at_samples else SENSOR if kind == 'pressure' else NEWEST
+        subscription = self._node.create_subscription(message, topic, callback, keeps)
+        self._topics[subscription] = kind
+        return subscription
+
+    def _on_frame(self, kind: str, msg: BodyPoses) -> None:
+        for subscription in self._single_bodies.pop(kind, ()):  # frames have it all, at a fifth of the cost
+            del self._topics[subscription]
+            self._node.destroy_subscription(subscription)
+
+        def feed(estimator: Any, t: float) -> bool:
+            X_WS = self._frame_poses(kind, msg)
+            if X_WS:
+                estimator.feed_poses(t, X_WS)
+            return bool(X_WS)
+
+        self._offer(Sample(kind, kind, time_to_ns(msg.header.stamp), feed))
+
+    def _frame_poses(self, kind: str, msg: BodyPoses) -> dict[str, Array]:
+        """Our bodies of a frame; a body that is wrong is refused, the others are good."""
+        p_WS, quat_WS, count = np.frombuffer(msg.positions), np.frombuffer(msg.orientations), len(msg.names)
+        if p_WS.size != 3 * count or quat_WS.size != 4 * count:
+            raise ValueError(f'expected {count} poses, got {p_WS.size} and {quat_WS.size} numbers')
+        frame = self._frames[kind]
+        if msg.names != frame.names:
+            rows = [k for k, name in enumerate(msg.names) if name in self._bodies[kind]]
+            frame = self._frames[kind] = _Frame(msg.names, rows, [msg.names[k] for k in rows])
+        p_WS, quat_WS = p_WS.reshape(-1, 3)[frame.rows], quat_WS.reshape(-1, 4)[frame.rows]
+        X_WS, good = poses_from_quaternions(quat_WS, p_WS)
+        if good.all():
+            return dict(zip(frame.ours, X_WS, strict=True))
+        found = {}
+        for k, name in enumerate(frame.ours):
+            try:
+                found[name] = pose(quat_WS[k], p_WS[k])
+            except ValueError as error:
+                self._refuse(name, error)
+        return found
+
+    def _on_pose(self, sensor: Sensor, msg: PoseStamped) -> None:
+        def feed(estimator: Any, t: float) -> bool:
+            sets = self._collectors[sensor.kind].add(t, sensor.name, pose(*pose_to_arrays(msg.pose)))
+            for each in sets:
+                estimator.feed_poses(*each)
+            return bool(sets)
+
+        self._offer(Sample(sensor.name, sensor.kind, time_to_ns(msg.header.stamp), feed))
+
+    def _on_shape(self, sensor: Sensor, msg: ShapeSamples) -> None:
+        def feed(estimator: Any, t: float) -> bool:
+            points = np.array(msg.points)
+            if points.size != 3 * len(msg.arc_length):
+                raise ValueError(f'expected {len(msg.arc_length)} points, got {points.size} numbers')
+            estimator.feed_shape(t, sensor.name, msg.arc_length, points.reshape(-1, 3))
+            return True
+
+        self._offer(Sample(sensor.name, 'fiber', time_to_ns(msg.header.stamp), feed))
+
+    def _on_wrench(self, sensor: Sensor, msg: WrenchStamped) -> None:
+        def feed(estimator: Any, t: float) -> bool:
+            if self._setup.sees and not estimator.located:
+                return False  # it cannot tell from which pose to begin
+            wrench_S = wrench_to_array(msg.wrench)
+            estimator.feed_wrench(t, sensor.name, wrench_S)
+            self.wrench_B = wrench_at_base(sensor, wrench_S)
+            return True
+
+        self._offer(Sample(sensor.name, 'ft', time_to_ns(msg.header.stamp), feed))
+
+    def _on_pressure(self, msg: ChamberPressures) -> None:
+        def feed(estimator: Any, t: float) -> bool:
+            pressure = self._pressures(msg)
+            estimator.feed_pressure(t, pressure)
+            self.pressure = pressure
+            return True
+
+        self._offer(Sample('pressure', 'pressure', time_to_ns(msg.header.stamp), feed))
+
+    def _pressures(self, msg: ChamberPressures) -> Array:
+        """[Pa] in the order of the robot file."""
+        names, order = self._chambers
+        if msg.names != names:
+            missing = [name for name in self._setup.robot.chamber_names if name not in msg.names]
+            if missing:
+                raise ValueError(f'expected chamber {missing[0]!r}, got {", ".join(msg.names)}')
+            order = np.array([msg.names.index(name) for name in self._setup.robot.chamber_names], int)
+            self._chambers = msg.names, order
+        if len(msg.pressure) != len(msg.names):
+            raise ValueError(f'expected {len(msg.names)} pressures, got {len(msg.pressure)}')
+        return np.asarray(np.frombuffer(msg.pressure)[order])
