@@ -11,6 +11,12 @@ from source_tree import PACKAGES, ROOT, modules
 from tools.figures import FIGURES
 
 PAGES = sorted((ROOT / 'docs').rglob('*.md'))
+ALL = [*PAGES, ROOT / 'README.md', ROOT / 'CONTRIBUTING.md']
+BY_MODULE = {'control', 'estimation'}  # these name the modules of their commands only
+RUN = 'python3 tools/run.py '
+COMMAND = re.compile(
+    RUN.join(['(', r'(?:--own-domain )?)?\bpython3? -m ((?:tools|examples|benchmarks|soft_)[\w.]+)'])
+)
 LINK = re.compile(r'\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)')
 PLACE = re.compile(r'\[([A-Z][a-z]+), (?:[A-Z][a-z]+, )*(?:eq|sec|ch|[Tt]able|lemma|algorithm)\b')
 WORK = re.compile(r'\[([A-Z][a-z]+)\](?!\()')
@@ -43,6 +49,18 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_inline_formulas_have_nothing_that_markdown_takes_for_its_own(page: Path) -> None:
     for formula in INLINE_FORMULA.findall(prose(page)):
         assert not re.search(r'\\[^a-zA-Z\s]|\*|\|', formula), f'{page.name}: ${formula}$'
+
+
+@pytest.mark.parametrize(
+    'page', [page for page in ALL if page.stem not in BY_MODULE], ids=lambda page: page.stem
+)
+def test_commands_run_outside_the_environment(page: Path) -> None:
+    """As the reader types them, in the root, after `make setup`."""
+    text = re.sub(r'<!--.*?-->', '', page.read_text(encoding='utf-8'))
+    for line in text.splitlines():
+        for before, module in COMMAND.findall(line):
+            assert before, f'{page.name}: python -m {module}'
+        assert not re.search(r'(?<!python3 )(?<![\w/])tools/run\.py \w', line), f'{page.name}: {line}'
 
 
 def test_cited_works_are_listed() -> None:
