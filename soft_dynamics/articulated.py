@@ -27,12 +27,6 @@ def row(B, i):
 
 
 @inline
-def mat_t_dot(B, a):
-    """B^T a"""
-    return vec3.rotate_back(B, a)
-
-
-@inline
 def push(A, B, C, al, a):
     """(A al + B a, B^T al + C a)"""
     return vec3.add(vec3.sym_dot(A, al), vec3.rotate(B, a)), vec3.add(
