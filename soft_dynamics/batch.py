@@ -31,6 +31,15 @@ def _plain_state(chain, a, b, c, out):
 
 
 @inline
+def _all_finite(out):
+    """True if the sum of the numbers is finite, which it is not beside a NaN or an infinity."""
+    total = 0.0
+    for i in range(out.size):
+        total += out[i]
+    return math.isfinite(total)
+
+
+@inline
 def _inverse_one(raw, q, qd, qdd, tau, work):
     raw, q, qd, qdd = borrowed(raw), borrowed(q), borrowed(qd), borrowed(qdd)
     tau, work = borrowed(tau), borrowed(work)
@@ -38,12 +47,12 @@ def _inverse_one(raw, q, qd, qdd, tau, work):
     if not _plain_state(chain, q, qd, qdd, tau):
         return 1
     inverse_dynamics_in(chain, q, qd, qdd, work[:0], work, tau)
-    return 0
+    return 0 if _all_finite(tau) else 1
 
 
 @njit(cache=True, error_model='numpy')
 def inverse_one(raw, q, qd, qdd, tau):
-    """`inverse_dynamics` of one state, for the quickest way in: 0, or not if the state is no plain one."""
+    """`inverse_dynamics` of one state, for the quickest way in: 0, or not if state or forces are no plain ones."""
     return _inverse_one(raw, q, qd, qdd, tau, workspace(raw.view(ELEMENT)))
 
 
@@ -54,7 +63,8 @@ def forward_one(raw, q, qd, tau, qdd):
     chain = raw.view(ELEMENT)
     if not _plain_state(chain, q, qd, tau, qdd):
         return 1
-    return forward_dynamics(chain, q, qd, tau, raw[:0].reshape((0, 6)), qdd) - OK
+    status = forward_dynamics(chain, q, qd, tau, raw[:0].reshape((0, 6)), qdd)
+    return 0 if status == OK and _all_finite(qdd) else 1
 
 
 @njit(cache=True, parallel=True, error_model='numpy')

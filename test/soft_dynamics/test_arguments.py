@@ -109,7 +109,7 @@ def test_what_is_no_frame_is_refused(frame):
             call(np.zeros(8), frame)
 
 
-@pytest.mark.parametrize('name', ['floating_actuator'])
+@pytest.mark.parametrize('name', ['pneumatic_arm', 'floating_actuator'])
 def test_numbers_too_large_for_the_model_are_refused(name):
     """They are finite, and what they give is not."""
     robot = sd.load(name)
