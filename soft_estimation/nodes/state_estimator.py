@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from typing import Any
 
 import numba
@@ -11,6 +12,7 @@ from soft_robot_suite.msg import SoftState
 
 from soft_dynamics.counters import ERROR, OK, STALE, WARN, RateCounter, Status, stream_status
 from soft_dynamics.errors import SoftRobotError
+from soft_dynamics.pace import Pace
 from soft_dynamics.ros.diagnostics import Diagnostics
 from soft_dynamics.ros.lifecycle import ManagedNode
 from soft_dynamics.ros.parameters import bind_config
@@ -36,8 +38,8 @@ class StateEstimator(ManagedNode):
     """Feeds the sensors to the filter as they come and asks it for the state of now. Parameters apply at configure.
 
     The state is published as soon as a sample of the leading sensor is there (of tracked bodies: of all of them), but
-    not sooner than half a period after the last state; and whenever one and a half have passed without: a state between
-    two samples that come at the same rate would only hold up the next one.
+    no more often than `rate`; and whenever one and a half periods have passed without: a state between two samples that
+    come at the same rate would only hold up the next one.
     """
 
     config: Config
@@ -64,7 +66,6 @@ class StateEstimator(ManagedNode):
         self._diagnostics.hardware_id = setup.robot.name
         warm_up(setup.make_filter(), setup.robot, setup.sensors)
         self._showing = {*POSE_KINDS, 'fiber'} if setup.sees else {'ft'}  # without them the state is a guess
-        self._interval = 0.9 / max(self.config.sensor_rate, self.config.rate)  # [s] of samples, at least
         self._message = StateMessage(setup.robot)
         self._samples, self._states = RateCounter(), RateCounter()
         self._refused = self._failures = 0
@@ -96,8 +97,11 @@ class StateEstimator(ManagedNode):
         self._estimator = self._setup.make_filter()
         self._in_order = InOrder(HOLD_NS)
         self._start_ns: int | None = None
-        self._last_fed: dict[str, float] = {}  # [s] by sensor
-        self._newest = self._published = -math.inf  # [s] what the filter was asked for
+        config = self._setup.config
+        sensor_rate = max(config.sensor_rate, config.rate)
+        self._paces: defaultdict[str, Pace] = defaultdict(lambda: Pace(sensor_rate))  # by sensor
+        self._pace = Pace(config.rate)  # of states
+        self._newest = -math.inf  # [s] what the filter was asked for
         self._sources: set[str] = set()
         self._tallied = 0, 0, self._refused
         for each in (self._inputs, self._loads):
@@ -123,7 +127,7 @@ class StateEstimator(ManagedNode):
     def _take(self, sample: Sample, t: float, now: float) -> None:
         """A sample of time t, unless it comes too soon after the last one of its sensor or makes no sense."""
         config, inputs = self._setup.config, self._inputs
-        if inputs is None or abs(t - self._last_fed.get(sample.name, -math.inf)) < self._interval:
+        if inputs is None or not (config.at_samples or self._paces[sample.name].take(t)):
             return
         try:
             if t > now + FUTURE_LIMIT:
@@ -132,7 +136,6 @@ class StateEstimator(ManagedNode):
         except ValueError as error:
             self._refuse(sample.name, error)
             return
-        self._last_fed[sample.name] = t
         self._sources.add(sample.kind)
         if sample.kind not in self._showing:
             return
@@ -140,7 +143,7 @@ class StateEstimator(ManagedNode):
         is_due &= inputs.is_led_by(sample.kind, now)
         if is_due and self._timer is not None:
             if not config.at_samples:
-                if now - self._published < 0.5 / config.rate:
+                if not self._pace.take(now):
                     return
                 self._timer.reset()  # the next period begins with this state
             self._publish(now)
@@ -168,18 +171,17 @@ class StateEstimator(ManagedNode):
                 return
             estimate = self._estimator.estimate(t)
             stamp_ns = (self._start_ns or 0) + round(estimate.t * 1e9)
-            message = self._message.fill(estimate, stamp_ns, self._sources)
+            message = self._message.write(estimate, stamp_ns, self._sources)
         except FAILURES as error:
             self._failures += 1
             self.get_logger().warning(f'the state is lost, starting anew: {error}', throttle_duration_sec=5.0)
             self._start_over()
             return
         self._sources.clear()
-        self._published = t
         self._states.tick(self._now_ns * 1e-9)
         self._publisher.publish(message)
         if self._loads is not None and self._inputs is not None:
-            self._loads.feed(estimate, message.header.stamp, self._inputs.pressure, self._inputs.wrench_B)
+            self._loads.feed(estimate, stamp_ns, self._inputs.pressure, self._inputs.wrench_B)
 
     def _seen_at(self) -> float:
         """When the last sample was measured that was let in and shows the shape."""

@@ -1,4 +1,4 @@
-"""The message of a state, filled in again and again."""
+"""The message of a state, written again and again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.serialization import deserialize_message
 from soft_robot_suite.msg import SoftState
 
 import soft_dynamics as sd
@@ -19,12 +19,13 @@ def motion(start: float) -> Motion:
     return Motion(1.0, q, qd, qdd, variance)
 
 
-def test_what_is_sent_is_the_last_that_was_filled_in() -> None:
+def test_what_is_sent_is_what_was_estimated() -> None:
     arm = sd.load('honeycomb_arm')
     message = StateMessage(arm)
     for start in (0.0, 100.0):
-        filled = message.fill(motion(start), 12_000_000_034, {'pressure', 'mocap'})
-        sent = deserialize_message(serialize_message(filled), SoftState)
+        sent = deserialize_message(
+            message.write(motion(start), 12_000_000_034, {'pressure', 'mocap'}), SoftState
+        )
         assert (sent.header.stamp.sec, sent.header.stamp.nanosec, sent.header.frame_id) == (
             12,
             34,
@@ -40,4 +41,4 @@ def test_a_state_that_is_not_finite_is_never_sent() -> None:
     wrong = motion(0.0)
     wrong.qd[3] = math.nan
     with pytest.raises(ArithmeticError, match='not finite'):
-        StateMessage(sd.load('honeycomb_arm')).fill(wrong, 0, ())
+        StateMessage(sd.load('honeycomb_arm')).write(wrong, 0, ())
