@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_srvs.srv import Trigger
@@ -24,8 +23,9 @@ from soft_control.predictive import PredictiveGains
 from soft_control.safety import Mode, State
 from soft_dynamics.arguments import Array
 from soft_dynamics.counters import ERROR, OK, STALE, WARN, Status
+from soft_dynamics.pace import Pace
 from soft_dynamics.robot import Robot, load
-from soft_dynamics.ros.conversions import float64s, time_to_ns
+from soft_dynamics.ros.conversions import flat_reader, flat_writer, float64s
 from soft_dynamics.ros.diagnostics import Diagnostics
 from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.lifecycle import ManagedNode
@@ -33,7 +33,6 @@ from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # sensors heard in passing
-_MEASURED_PERIOD = 0.02  # [s] measured pressures are looked at no more often: to unpack them takes time
 _LEVELS = {Mode.FOLLOWING: OK, Mode.IDLE: WARN, Mode.VENTING: WARN, Mode.STOPPED: ERROR}
 
 
@@ -73,12 +72,18 @@ class ControllerNode(ManagedNode):
         self._commanded: tuple[float, Array] | None = None  # by whoever is in control: time, pressures
         self._told = (Mode.IDLE, '')
         self._awake_t, self._yielded = time.monotonic(), False
-        self._measured_t = 0.0  # [s] when measured pressures were looked at last
-        self._message = ChamberPressures(names=list(self.robot.chamber_names))
+        self._pace = Pace(self.config.rate)
+        names = list(self.robot.chamber_names)
+        self._write_command = flat_writer(
+            ChamberPressures(names=names, pressure=float64s(np.zeros(len(names))))
+        )
+        self._read_state, self._read_measured = flat_reader(SoftState), flat_reader(ChamberPressures)
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/command', COMMAND)
         self._others: Subscription | None = None
         self._hear_others()
-        self.create_subscription(SoftState, 'state', self._on_state, COMMAND)  # only the newest counts
+        self.create_subscription(
+            SoftState, 'state', self._on_state, COMMAND, raw=True
+        )  # only the newest counts
         in_passing(
             self.create_subscription(
                 ChamberPressures, 'pressure/measured', self._on_measured, LATEST, raw=True
@@ -145,29 +150,31 @@ class ControllerNode(ManagedNode):
         loop.begin(0.0)
         return loop
 
-    def _on_state(self, message: SoftState) -> None:
+    def _on_state(self, data: bytes) -> None:
         t = time.monotonic()
-        age = (self.get_clock().now().nanoseconds - time_to_ns(message.header.stamp)) * 1e-9
-        q, qd = np.asarray(message.q), np.asarray(message.qd)
-        if tuple(message.names) != self.robot.coordinate_names or not q.size == qd.size == self.robot.nq:
+        try:
+            stamp_ns, (_, _, names, _), (q, qd, *_) = self._read_state.read(data)
+        except ValueError:
+            names, q, qd = (), np.empty(0), np.empty(0)
+        if names != self.robot.coordinate_names or not q.size == qd.size == self.robot.nq:
             self.get_logger().warning(
                 f'state of other coordinates than those of {self.robot.name}', throttle_duration_sec=1.0
             )
             return
+        age = (self.get_clock().now().nanoseconds - stamp_ns) * 1e-9
         self.loop.feed(State(t - age, q, qd))
         self._awake_t = t
         self._silence.reset()
-        if t - self.loop.memory.t >= 0.5 / self.config.rate:  # one that is early must not wait for the next
+        if self._pace.take(t):
             self._cycle(t)
 
     def _on_measured(self, data: bytes) -> None:
-        t = time.monotonic()
-        if not self.active or t - self._measured_t < _MEASURED_PERIOD:
+        if not self.active:
             return
-        self._measured_t = t
-        message = deserialize_message(data, ChamberPressures)
-        if tuple(message.names) == self.robot.chamber_names and len(message.pressure) == len(message.names):
-            self.loop.feed_pressure(t, np.asarray(message.pressure))
+        with suppress(ValueError):
+            _, (_, names), (pressure,) = self._read_measured.read(data)
+            if names == self.robot.chamber_names and pressure.size == len(names):
+                self.loop.feed_pressure(time.monotonic(), pressure)
 
     def _on_silence(self) -> None:
         t = time.monotonic()
@@ -183,9 +190,8 @@ class ControllerNode(ManagedNode):
         if not self.active:
             return
         memory = self.loop.step(t)
-        self._message.pressure = float64s(memory.pressure)
-        self._message.header.stamp = self.get_clock().now().to_msg()
-        self._publisher.publish(self._message)
+        now_ns = self.get_clock().now().nanoseconds
+        self._publisher.publish(self._write_command.write(now_ns, memory.pressure))
         if (memory.mode, memory.reason) != self._told:
             self._told = (memory.mode, memory.reason)
             self.get_logger().info(': '.join(filter(None, (memory.mode.value, memory.reason))))

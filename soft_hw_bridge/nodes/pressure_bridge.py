@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from soft_robot_suite.msg import ChamberPressures
 from std_srvs.srv import Trigger
 
 from soft_dynamics.counters import Status
-from soft_dynamics.ros.conversions import float64s, time_from_ns, time_to_ns
+from soft_dynamics.ros.conversions import flat_reader, flat_writer, float64s
 from soft_dynamics.ros.executor import in_passing, take_all
 from soft_dynamics.ros.qos import COMMAND, SENSOR
 from soft_dynamics.ros.run import run_node
 from soft_hw_bridge.nodes.bridge import BridgeNode
 from soft_hw_bridge.pressure.config import PressureConfig, make_stream
-from soft_hw_bridge.pressure.stream import Measured, PressureStream
+from soft_hw_bridge.pressure.stream import PressureStream
 
 
 class PressureBridge(BridgeNode[PressureStream]):
@@ -30,8 +31,9 @@ class PressureBridge(BridgeNode[PressureStream]):
         super().__init__('pressure_bridge', PressureConfig)
         make_stream(self.config)  # says now what would be wrong at configuration
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/measured', SENSOR)
+        self._read = flat_reader(ChamberPressures)
         self._commands = self.create_subscription(
-            ChamberPressures, 'pressure/command', self._on_command, COMMAND
+            ChamberPressures, 'pressure/command', self._on_command, COMMAND, raw=True
         )
         in_passing(self._commands)  # the thread of the device takes them when it needs them
         self.create_service(Trigger, 'pressure/emergency_stop', self._on_emergency_stop)
@@ -39,12 +41,15 @@ class PressureBridge(BridgeNode[PressureStream]):
     def open_device(self) -> tuple[PressureStream, str]:
         config = self.config
         where = config.serial.port if config.device == 'serial' else config.modbus.host
-        return make_stream(config, self.now_ns), f'{config.device} at {where}'
+        stream = make_stream(config, self.now_ns)
+        empty = float64s(np.zeros(len(stream.names)))
+        self._measured = flat_writer(ChamberPressures(names=stream.names, pressure=empty))
+        return stream, f'{config.device} at {where}'
 
     def poll_device(self, device: PressureStream) -> None:
         for measured in device.poll(lambda: take_all(self._commands)):
             if self.is_active:
-                self._publisher.publish(self._message(device.names, measured))
+                self._publisher.publish(self._measured.write(measured.stamp_ns, measured.pressure))
 
     def supervise_device(self, device: PressureStream) -> Status:
         return device.status()
@@ -62,20 +67,19 @@ class PressureBridge(BridgeNode[PressureStream]):
             self._device.disarm()
         return super().on_deactivate(state)
 
-    def _message(self, names: list[str], measured: Measured) -> ChamberPressures:
-        message = ChamberPressures(names=names, pressure=float64s(measured.pressure))
-        message.header.stamp = time_from_ns(measured.stamp_ns)
-        return message
-
-    def _on_command(self, message: ChamberPressures) -> None:
+    def _on_command(self, data: bytes) -> None:
         if self._device is None:
             return
-        stamp_ns = time_to_ns(message.header.stamp)
+        try:
+            stamp_ns, (_, names), (pressure,) = self._read.read(data)
+        except ValueError as error:
+            self._device.refuse(f'command that cannot be read: {error}')
+            return
         if not stamp_ns and not self.config.allow_unstamped:
             self._device.refuse('command without a stamp, and allow_unstamped is false')
             return
         age = (self.now_ns() - stamp_ns) * 1e-9 if stamp_ns else 0.0
-        self._device.command(message.names, message.pressure, age)
+        self._device.command(names, pressure.tolist(), age)
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         if self._device is not None:
