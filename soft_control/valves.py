@@ -32,9 +32,8 @@ class Valves:
     def begin(self, pressure: Array) -> None:
         """Forget everything; the chambers have these pressures [Pa]."""
         self.pressure = pressure.copy()
-        self._measured_t = self._followed_t = (
-            math.inf
-        )  # [s] of the last one, and of the last that was not empty
+        self._measured_t = math.inf  # [s] of the last measurement
+        self._followed_t = math.inf  # [s] of the last one that was not empty
 
     def advance(self, dt: float, command: Array) -> None:
         """Let time pass with a command [Pa]."""

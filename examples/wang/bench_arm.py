@@ -17,7 +17,6 @@ import soft_dynamics as sd
 from soft_control.loop import Actuate, ControlLoop
 from soft_control.safety import Mode, State
 from soft_estimation.configuration import Tracking
-from soft_estimation.differentiator import DifferentiatorConfig
 from soft_estimation.pose_differentiator import PoseDifferentiator
 from soft_estimation.poses import pose
 from soft_hw_bridge.rig.config import MocapConfig
@@ -27,7 +26,6 @@ from soft_hw_bridge.rig.plant import Plant
 MS = 1e-3  # [s] step of the plant
 ARM = sd.load('honeycomb_arm')
 TIP = 'plate4'  # the body at the tip
-ESTIMATOR = DifferentiatorConfig(gate=50.0)  # these cameras have no outliers, and a light tip starts fast
 
 
 @dataclass
@@ -45,7 +43,7 @@ class BenchArm:
 
     def __init__(self, law: Any, rate: float, load: float = 0.0, actuate: Actuate | None = None) -> None:
         self.plant, self.loop = Plant(ARM.description, MS, load), ControlLoop(ARM, law, actuate)
-        self.estimator, self.tracking, self.log = PoseDifferentiator(ARM, ESTIMATOR), Tracking(ARM), Log()
+        self.estimator, self.tracking, self.log = PoseDifferentiator(ARM), Tracking(ARM), Log()
         self._config, self._random = MocapConfig(), np.random.default_rng(0)
         self._bodies = Mounted(self.plant, list(self.tracking.sensors.values()))
         self._frames: deque[tuple[float, dict[str, Any]]] = deque()  # seen, and not yet sent

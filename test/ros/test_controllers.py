@@ -6,26 +6,31 @@ import math
 import random
 import signal
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import rclpy
 from geometry_msgs.msg import PoseArray, PoseStamped
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from ros.test_virtual_rig import full_robot
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from soft_control.configuration import ConfigurationGains, ConfigurationLaw
 from soft_control.loop import ControlLoop
+from soft_control.nodes.task_controller import TaskController
 from soft_control.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import JointPath, PosePath
 from soft_control.safety import State
 from soft_control.task import TaskGains, TaskLaw
 from soft_dynamics.robot import load
 from soft_dynamics.ros.conversions import float64s, pose_from_arrays, time_to_seconds
-from soft_dynamics.ros.qos import COMMAND, STATE
+from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
 
 CONFIGURATION, TASK = 'configuration_controller', 'task_controller'
 ROBOT = load('honeycomb_arm')
@@ -250,6 +255,80 @@ def test_a_stream_of_poses_that_ends_is_a_reference_lost(
         node.spin_for(0.05)
     arm.until_vented()
     arm.check_limits()
+
+
+@pytest.mark.parametrize('trouble', ['silence', 'empty'])
+def test_a_bridge_that_does_not_follow_ends_the_reference(
+    ros_process: Any, ros_client_node: Any, arm: Arm, trouble: str
+) -> None:
+    node = ros_client_node
+    process = ros_process(f'soft_control.nodes.{CONFIGURATION}', {'rate': 50.0})
+    references = node.announce(JointTrajectory, 'reference/configuration', COMMAND)
+    measured = node.announce(ChamberPressures, 'pressure/measured', SENSOR)
+    share: float | None = 1.0  # of the command that is measured
+
+    def measure() -> None:
+        if arm.commands and share is not None:
+            pressure = share * np.array(arm.commands[-1].pressure)
+            message = ChamberPressures(names=list(ROBOT.chamber_names), pressure=float64s(pressure))
+            measured.publish(message)
+
+    node.create_timer(0.01, measure)
+    node.spin_until(lambda: len(arm.commands) > 30, 'commands')
+    references.publish(good(CONFIGURATION))
+    arm.until_highest(20e3, ACTUATION.pressure_max)
+    node.spin_for(3.0)
+    assert arm.highest > 20e3, process.stderr
+    share = None if trouble == 'silence' else 0.0
+    arm.until_vented()
+    told = 'no measured pressures for 0.2 s' if trouble == 'silence' else 'chambers that stay empty'
+    assert told in process.stderr
+    share = 1.0
+    node.spin_for(1.0)
+    assert arm.highest == 0.0, 'the old reference was followed again'
+    references.publish(good(CONFIGURATION))
+    arm.until_highest(20e3, ACTUATION.pressure_max)
+    arm.check_limits()
+
+
+@pytest.fixture
+def task_controller(tmp_path: Path) -> Iterator[TaskController]:
+    """Return the node in this process, of an arm whose tip both motion capture and a Vive tracker see."""
+    rclpy.init(args=['test', '--ros-args', '-p', f'robot:={full_robot(tmp_path)}'])
+    node = TaskController()
+    yield node
+    node.destroy_node()
+    rclpy.try_shutdown()
+
+
+def test_the_tip_is_heard_from_whoever_sees_it_and_motion_capture_goes_first(
+    task_controller: TaskController,
+) -> None:
+    node = task_controller
+    tips: list[Any] = []
+    node.loop.feed_tip = lambda t, X_WT: tips.append(X_WT)  # type: ignore[method-assign]
+    heard = {s.topic_name: s for s in node.subscriptions}
+    vive, mocap = heard['/vive/tracker/pose'], heard['/mocap/plate4/pose']
+    assert vive.is_in_passing
+    assert mocap.is_in_passing
+    message = PoseStamped()
+    message.pose.orientation.w = 1.0
+
+    def says(subscription: Any, frame: str) -> int:
+        tips.clear()
+        message.header.frame_id = frame
+        subscription.callback(message)
+        return len(tips)
+
+    assert says(vive, 'vive_world') == 1
+    np.testing.assert_allclose(tips[0][:3, 3], [0.0, 0.0, 1.0], atol=1e-12)  # of a mount upside down at 1 m
+    assert says(vive, 'moon') == 0
+    assert says(vive, 'mocap_world') == 0
+    assert says(mocap, 'mocap_world') == 1
+    assert says(mocap, 'world') == 1
+    assert says(vive, 'vive_world') == 0  # while motion capture is heard
+    node._mocap_t -= 1.0
+    assert says(vive, 'vive_world') == 1
 
 
 @pytest.mark.parametrize(

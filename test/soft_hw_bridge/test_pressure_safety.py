@@ -211,10 +211,25 @@ def test_what_was_vented_is_not_filled_before_a_command_near_zero(event):
     np.testing.assert_array_equal(output, [100e3, 0.0, 0.0])
 
 
-def test_a_fresh_guard_waits_for_a_command_near_zero():
+@pytest.mark.parametrize('pressure', [100e3, -20e3])
+def test_a_fresh_guard_waits_for_a_command_near_zero(pressure):
     guard = PressureGuard(NAMES, LIMITS)
     guard.arm()
-    assert not follow(guard, 0.0, [100e3] * CHAMBERS, 1.0)[1].any()
+    assert not follow(guard, 0.0, [pressure, 0.0, 0.0], 1.0)[1].any()
+
+
+def test_a_command_from_before_the_loss_fills_nothing():
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
+    guard.lost()
+    assert not idle(guard, t, 0.5).any()
+
+
+def test_from_zero_that_is_followed_any_step_is():
+    guard = armed()
+    t, _ = follow(guard, 0.0, [0.0] * CHAMBERS, 1.0)
+    _, output = follow(guard, t, [100e3] * CHAMBERS, 0.5)
+    np.testing.assert_array_equal(output, 100e3)
 
 
 def test_a_hand_over_from_one_controller_to_the_next_goes_on():
