@@ -22,7 +22,7 @@ from scipy import optimize
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.description import Arc, Description
-from soft_dynamics.regressor import regressor
+from soft_dynamics.regressor import known_forces, regressor
 from soft_dynamics.robot import Robot
 
 from ..recording import Recording
@@ -109,14 +109,19 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
 
 def mass_from_force(problem: Problem, robot: Robot, motions: list[_Motion]) -> float:
     """m that fits f_z best."""
-    segment = dataclasses.replace(robot.description.segments[0], mass=1.0)
-    unit = Robot(dataclasses.replace(robot.description, segments=(segment,), tip_load=0.0))
+    arc = robot.description.segments[0]
+    bare, unit = (
+        Robot(dataclasses.replace(robot.description, segments=(dataclasses.replace(arc, mass=m),)))
+        for m in (0.0, 1.0)
+    )
     measured, wanted = [], []
     for recording, motion in zip(problem.recordings, motions, strict=True):
         if recording.wrench_B is None:
             raise ValueError('method mehl: expected recordings with ft/wrench, got one without')
-        wanted.append(unit.base_wrench(motion.q, motion.qd, motion.qdd)[motion.rows, FORCE_Z])
-        measured.append(motion.smooth(recording.wrench_B)[motion.rows, FORCE_Z])
+        state = motion.q, motion.qd, motion.qdd
+        known = bare.base_wrench(*state)  # of tip load and base
+        wanted.append((unit.base_wrench(*state) - known)[motion.rows, FORCE_Z])
+        measured.append((motion.smooth(recording.wrench_B) - known)[motion.rows, FORCE_Z])
     f, f_unit = np.concatenate(measured), np.concatenate(wanted)
     mass = float(f @ f_unit / (f_unit @ f_unit))
     if not mass > 0.0:
@@ -134,6 +139,8 @@ class _Inner:
         Psi = [regressor(robot, m.q, m.qd, m.qdd)[m.rows, rows[:, None], np.arange(6)] for m in motions]
         scale = np.array([mass, 1.0, 1.0, 1.0, 1.0, 1.0])
         self._Psi = np.concatenate(Psi).reshape(-1, 6) * scale
+        known = [known_forces(robot, m.q, m.qd, m.qdd)[m.rows, rows] for m in motions]
+        self._Psi[:, MASS] += np.concatenate(known).ravel()  # like the mass they count 1/A times
         self._inverse = np.linalg.pinv(self._Psi)
         self._forces = [
             _force(robot, recording, motion, rows)

@@ -84,8 +84,10 @@ def test_slopes_match_differences_of_runs(name, keys) -> None:
         assert np.abs(found[..., k] - difference).max() < 2e-3 * np.abs(difference).max()
 
 
-def test_mehls_values_are_found_again() -> None:
-    truth = load_description('floating_actuator')
+@pytest.mark.parametrize('tip_load', [0.0, 0.05])
+def test_mehls_values_are_found_again(tip_load: float) -> None:
+    """A load that the file tells is not taken for mass of the actuator."""
+    truth = replace(load_description('floating_actuator'), tip_load=tip_load)
     dt, rng, runs = 0.002, np.random.default_rng(1), []
     t = np.arange(0.0, 3.0, dt)
     for seed in range(4):
