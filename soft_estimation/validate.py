@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from soft_dynamics.bags import open_bag
@@ -102,6 +103,8 @@ def command(options: argparse.Namespace) -> int:
     report: Path = options.report or Path(f'{bag.resolve().stem}_{robot.name}.html')
     if not report.parent.is_dir():
         raise ValueError(f'--report: no folder {report.parent}')
+    if not options.no_report and find_spec('matplotlib') is None:
+        raise ValueError("the report needs matplotlib: pip install 'soft-robot-suite[bags]', or --no-report")
     with open_bag(bag, say):
         pass
     with ProgressBar('reading') as bar:

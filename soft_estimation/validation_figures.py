@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.robot import Robot
@@ -121,6 +119,9 @@ def envelope(y: Array) -> Any:
 
 def _grid(draw: Any, count: int, below: str | None, legend: bool = False, columns: int = 2) -> str:
     """Small axes in rows, one legend for all, as an HTML figure."""
+    import matplotlib as mpl  # the tables do without it
+    from matplotlib.figure import Figure
+
     columns = min(columns, count)
     rows = -(-count // columns)
     with mpl.rc_context(STYLE):

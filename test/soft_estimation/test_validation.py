@@ -17,6 +17,7 @@ import pytest
 import soft_dynamics as sd
 from soft_dynamics.errors import NotConverged
 from soft_dynamics.robot import Robot, load
+from soft_estimation import validate as validate_command
 from soft_estimation.progress import ProgressBar
 from soft_estimation.recording import Recording
 from soft_estimation.validate import main, thresholds
@@ -328,3 +329,15 @@ def test_a_progress_bar_shows_up_for_long_work_only() -> None:
         if text:
             assert '100 %' in text
             assert text.endswith('\n')
+
+
+def test_without_matplotlib_there_are_tables_and_no_report(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(validate_command, 'find_spec', lambda _: None)
+    assert main([str(run), 'honeycomb_arm']) == 2
+    assert 'the report needs matplotlib: pip install' in capsys.readouterr().err
+    code = 'import sys; sys.modules["matplotlib"] = None; from soft_estimation.validate import main; sys.exit(main())'
+    command = [sys.executable, '-c', code, str(run), 'honeycomb_arm', '--no-report']
+    assert 'free run' in subprocess.check_output(command, text=True)
