@@ -23,6 +23,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from soft_dynamics.ros.qos import COMMAND, STATE
 
 PATIENCE = 10.0  # [s] for somebody to listen
+NEAR = 0.1  # [rad or m]
 REST = 1.0  # [s] after the motion, to settle
 
 
@@ -76,7 +77,9 @@ def move(node: Node, goal: dict[str, float], duration: float) -> str:
     publisher.publish(JointTrajectory(joint_names=list(goal), points=[way]))
     end = time.monotonic() + duration + REST
     wait(node, lambda: time.monotonic() > end, 'no end', duration + 2 * REST)
-    return '\n'.join(f'{name}: wanted {goal[name]:.3f}, is {heard[name]:.3f}' for name in goal)
+    far = any(abs(heard[name] - value) > NEAR for name, value in goal.items())
+    lines = [f'{name}: wanted {value:.3f}, is {heard[name]:.3f}' for name, value in goal.items()]
+    return '\n'.join(lines + far * ['not there: the controller says why in the terminal it was launched in'])
 
 
 def main() -> int:

@@ -27,6 +27,9 @@ def test_a_motion_is_sent_and_its_end_told(ros_process: Any, ros_client_node: An
     assert (trajectory.joint_names, point.positions.tolist()) == (['b'], [0.3])
     assert point.time_from_start.nanosec == 500_000_000
     assert process.stdout == 'b: wanted 0.300, is 0.250\n'
+    lost = ros_process(MODULE, args=['b=0.7', '--time', '0.5'])
+    client.spin_until(lambda: lost.process.poll() is not None, 'end of the motion')
+    assert 'not there: the controller says why' in lost.stdout
 
 
 def test_an_unknown_coordinate_is_one_line(ros_process: Any, ros_client_node: Any) -> None:
