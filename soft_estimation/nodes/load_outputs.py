@@ -11,7 +11,7 @@ from rclpy.node import Node
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.robot import Robot
-from soft_dynamics.ros.conversions import wrench_from_array
+from soft_dynamics.ros.conversions import time_from_ns, wrench_from_array
 from soft_dynamics.ros.qos import STATE
 from soft_estimation.external_wrench import WrenchObserver
 from soft_estimation.loads import TipLoad, TipLoadOfStates
@@ -39,20 +39,20 @@ class LoadOutputs:
         for publisher in (self._tip_load, self._external_wrench):
             self._node.destroy_publisher(publisher)
 
-    def feed(self, estimate: Any, stamp: Any, pressure: Array | None, wrench_B: Array | None) -> None:
+    def feed(self, estimate: Any, stamp_ns: int, pressure: Array | None, wrench_B: Array | None) -> None:
         """Take a state with the pressures [Pa] and the wrench on the robot at its base, in its axes."""
         if pressure is None or wrench_B is None:
             return
         state = estimate.t, estimate.q, estimate.qd
         if self._load.feed(*state, pressure, wrench_B):
-            message = self._stamped(InertiaStamped(), stamp)
+            message = self._stamped(InertiaStamped(), stamp_ns)
             message.inertia.m = self._load.mass
             self._tip_load.publish(message)
         if estimate.t - self._observed >= WRENCH_PERIOD:
             self._observed = estimate.t
             found = self._observer.feed(*state, pressure, wrench_B)
             self._wrench_F = found.in_axes(self._robot.pose(estimate.q, 'tip')[:3, :3]).wrench
-            message = self._stamped(WrenchStamped(wrench=wrench_from_array(self._wrench_F)), stamp)
+            message = self._stamped(WrenchStamped(wrench=wrench_from_array(self._wrench_F)), stamp_ns)
             self._external_wrench.publish(message)
 
     def report(self) -> dict[str, object]:
@@ -62,6 +62,6 @@ class LoadOutputs:
             'force on the tip [N]': f'{np.linalg.norm(self._wrench_F[3:]):.2f}',
         }
 
-    def _stamped(self, message: Any, stamp: Any) -> Any:
-        message.header.stamp, message.header.frame_id = stamp, self._robot.frame_names[-1]
+    def _stamped(self, message: Any, stamp_ns: int) -> Any:
+        message.header.stamp, message.header.frame_id = time_from_ns(stamp_ns), self._robot.frame_names[-1]
         return message

@@ -171,7 +171,9 @@ class StateEstimator(ManagedNode):
                 return
             estimate = self._estimator.estimate(t)
             stamp_ns = (self._start_ns or 0) + round(estimate.t * 1e9)
-            message = self._message.write(estimate, stamp_ns, self._sources)
+            self._publisher.publish(self._message.write(estimate, stamp_ns, self._sources))
+            if self._loads is not None and self._inputs is not None:
+                self._loads.feed(estimate, stamp_ns, self._inputs.pressure, self._inputs.wrench_B)
         except FAILURES as error:
             self._failures += 1
             self.get_logger().warning(f'the state is lost, starting anew: {error}', throttle_duration_sec=5.0)
@@ -179,9 +181,6 @@ class StateEstimator(ManagedNode):
             return
         self._sources.clear()
         self._states.tick(self._now_ns * 1e-9)
-        self._publisher.publish(message)
-        if self._loads is not None and self._inputs is not None:
-            self._loads.feed(estimate, stamp_ns, self._inputs.pressure, self._inputs.wrench_B)
 
     def _seen_at(self) -> float:
         """When the last sample was measured that was let in and shows the shape."""

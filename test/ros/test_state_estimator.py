@@ -26,6 +26,7 @@ from soft_dynamics.ros.conversions import (
     time_from_seconds,
     time_to_seconds,
     wrench_from_array,
+    wrench_to_array,
 )
 from soft_dynamics.ros.qos import SENSOR, STATE
 from soft_estimation.configuration import frame_index
@@ -77,6 +78,7 @@ class Rig:
         self.q = self._equilibrium(self.robot, self.pressure)
         self.states = client.collect(SoftState, 'state', STATE)
         self.loads = client.collect(InertiaStamped, 'tip_load', STATE)
+        self.wrenches = client.collect(WrenchStamped, 'external_wrench', STATE)
         self.diagnostics = client.collect(DiagnosticArray, '/diagnostics')
         self.kinds = {'mocap'}
         self.wrench_scale = 1.0
@@ -300,6 +302,16 @@ def test_a_load_at_the_tip_is_weighed(ros_process: Any, ros_client_node: Any, fi
     ros_process(NODE, {'robot': str(finger), 'sensors': ['marker', 'ft'], 'rate': 100.0})
     rig.run(lambda: rig.loads and abs(rig.loads[-1].inertia.m - 0.3) < 0.03, 'a load of 300 g')
     assert rig.loads[-1].header.frame_id == 'joint'
+    weight_T = rig.robot.pose(rig.q, 'tip')[:3, :3].T @ [0.0, 0.0, -9.81 * 0.3]
+
+    def felt() -> bool:
+        """The weight as a force on the tip, in its axes."""
+        return bool(rig.wrenches) and bool(
+            np.abs(wrench_to_array(rig.wrenches[-1].wrench)[3:] - weight_T).max() < 0.3
+        )
+
+    rig.run(felt, 'a force of 3 N')
+    assert rig.wrenches[-1].header.frame_id == 'joint'
     rig.run(
         lambda: rig.values().get('tip load [kg]', '').startswith(('0.2', '0.3')), 'the load in diagnostics'
     )
