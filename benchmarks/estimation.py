@@ -198,7 +198,7 @@ def page(found: Study, seconds: float) -> str:
     clean, spoilt, lost = (
         f'{1e3 * e.q:.2f} mrad and {e.qd:.4f} rad/s' for e in (found.clean, found.spoilt, found.lost)
     )
-    return f"""Made by `python -m benchmarks.estimation --write-docs` ({seconds:g} s a run).
+    return f"""Made by `python3 tools/run.py python -m benchmarks.estimation --write-docs` ({seconds:g} s a run).
 {METHOD}
 {lines}
 

@@ -20,7 +20,7 @@ from soft_estimation.poses import pose_from_rpy
 from soft_hw_bridge.rig.blueprint import TIP_LOAD
 from soft_hw_bridge.rig.plant import Plant
 
-PERIOD = 0.02  # [s] of the estimate, as in state_estimator
+PERIOD = 0.05  # [s] of the estimate, as in state_estimator
 BEGIN, SETTLED, END = 1.0, 1.5, 4.0  # [s] of the push, from when errors count, and the run's
 TORQUE, FORCE = 0.3, 5.0  # [N m], [N]
 FIRST_SEED = 300

@@ -12,7 +12,6 @@ from tools.figures import FIGURES
 
 PAGES = sorted((ROOT / 'docs').rglob('*.md'))
 ALL = [*PAGES, ROOT / 'README.md', ROOT / 'CONTRIBUTING.md']
-BY_MODULE = {'control', 'estimation'}  # these name the modules of their commands only
 RUN = 'python3 tools/run.py '
 COMMAND = re.compile(
     RUN.join(['(', r'(?:--own-domain )?)?\bpython3? -m ((?:tools|examples|benchmarks|soft_)[\w.]+)'])
@@ -51,9 +50,7 @@ def test_inline_formulas_have_nothing_that_markdown_takes_for_its_own(page: Path
         assert not re.search(r'\\[^a-zA-Z\s]|\*|\|', formula), f'{page.name}: ${formula}$'
 
 
-@pytest.mark.parametrize(
-    'page', [page for page in ALL if page.stem not in BY_MODULE], ids=lambda page: page.stem
-)
+@pytest.mark.parametrize('page', ALL, ids=lambda page: page.stem)
 def test_commands_run_outside_the_environment(page: Path) -> None:
     """As the reader types them, in the root, after `make setup`."""
     text = re.sub(r'<!--.*?-->', '', page.read_text(encoding='utf-8'))

@@ -16,7 +16,7 @@ from soft_dynamics.ros.qos import STATE
 from soft_estimation.external_wrench import WrenchObserver
 from soft_estimation.loads import TipLoad, TipLoadOfStates
 
-WRENCH_PERIOD = 0.02  # [s] of the external wrench, which costs as much as a state
+WRENCH_PERIOD = 0.05  # [s] of the external wrench, which costs half as much as a state and follows with 0.1 s
 
 
 class LoadOutputs:
