@@ -1,4 +1,4 @@
-"""The poses of all bodies of a frame at once: one by one they cost ten times as much."""
+"""The poses of all bodies of a frame at once: one by one they cost twenty times as much."""
 
 from __future__ import annotations
 
