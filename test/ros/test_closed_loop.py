@@ -38,6 +38,7 @@ class Loop:
         self.commands: list[ChamberPressures] = node.collect(ChamberPressures, 'pressure/command', COMMAND)
         self.measured: list[ChamberPressures] = node.collect(ChamberPressures, 'pressure/measured', SENSOR)
         self.references = node.create_publisher(JointTrajectory, 'reference/configuration', COMMAND)
+        self.killed: set[str] = set()  # nodes, by the tests
 
     def until(self, condition: Any, what: str) -> None:
         def holds() -> bool:
@@ -89,7 +90,14 @@ class Loop:
 
         self.until(inflated, 'pressure')
 
-    def check_commands(self) -> None:
+    def kill(self, node: str) -> None:
+        self.killed.add(node)
+        self.simulation.kill(node)
+
+    def check(self) -> None:
+        """Nothing was ever commanded beyond the limits, and no node died that nobody killed: that would vent too."""
+        died = {death.split()[0] for death in self.simulation.deaths}
+        assert died <= self.killed, ''.join(self.simulation.lines[-60:])
         p = np.array([command.pressure for command in self.commands])
         assert np.all(np.isfinite(p))
         assert np.all((p >= ACTUATION.pressure_min) & (p <= ACTUATION.pressure_max))
@@ -108,7 +116,7 @@ def test_nothing_is_inflated_before_a_reference_and_the_arm_follows_one(loop: Lo
     assert not any(any(command.pressure) for command in loop.commands)
     loop.inflate()
     loop.until(lambda: max(np.abs(loop.states[-1].q)) > 0.1, 'bend')
-    loop.check_commands()
+    loop.check()
 
 
 def test_garbage_never_makes_a_command_outside_the_limits(loop: Loop) -> None:
@@ -130,14 +138,14 @@ def test_garbage_never_makes_a_command_outside_the_limits(loop: Loop) -> None:
     for publisher in (states, pretended):
         loop.node.destroy_publisher(publisher)
     assert loop.commands
-    loop.check_commands()
+    loop.check()
 
 
 def stop_and_kill_bridge(loop: Loop) -> None:
     """An emergency stop is forgotten with the process that had it; the reference must be dead all the same."""
     assert loop.node.call(Trigger, 'pressure/emergency_stop', Trigger.Request()).success
     loop.node.spin_for(2.0)
-    loop.simulation.kill(BRIDGE)
+    loop.kill(BRIDGE)
     loop.until(lambda: BRIDGE in loop.simulation.dead, 'death of the bridge')
     loop.until(lambda: BRIDGE not in loop.simulation.dead, 'return of the bridge')
 
@@ -158,7 +166,7 @@ def test_after_trouble_with_the_valves_the_old_reference_is_dead(loop: Loop, eve
     event(loop)
     loop.until(lambda: loop.pressure() < VENTED, 'vented arm')
     assert loop.stays_vented()
-    loop.check_commands()
+    loop.check()
     loop.inflate()  # a new one is followed
 
 
@@ -166,19 +174,19 @@ def test_after_trouble_with_the_valves_the_old_reference_is_dead(loop: Loop, eve
 def test_a_node_killed_in_motion_ends_vented(loop: Loop, node: str) -> None:
     loop.until_ready()
     loop.inflate()
-    loop.simulation.kill(node)
+    loop.kill(node)
     loop.until(lambda: loop.pressure() < VENTED, f'vented arm after the death of {node}')
-    loop.check_commands()
     loop.until(lambda: any(death.startswith(node) for death in loop.simulation.deaths), 'report')
     if node != CONTROLLER:  # the others are started again, and the arm stays vented until a new reference
         loop.until(lambda: node not in loop.simulation.dead, f'return of {node}')
         assert loop.stays_vented()
+    loop.check()
 
 
 def test_without_the_rig_everything_ends(loop: Loop) -> None:
-    loop.simulation.kill('virtual_rig')
+    loop.kill('virtual_rig')
     assert loop.simulation.process.wait(PATIENCE) == 1
-    loop.check_commands()
+    loop.check()
 
 
 @pytest.fixture(scope='module')
@@ -194,7 +202,7 @@ def test_with_the_shipped_limits_it_is_vented_in_time(shipped: Loop, node: str) 
     shipped.until_ready()
     shipped.inflate()
     killed = time.monotonic()
-    shipped.simulation.kill(node)
+    shipped.kill(node)
     shipped.until(lambda: shipped.pressure() < VENTED, 'vented arm')
     noticed = max(SAFETY.state_timeout, SAFETY.command_timeout)
     allowed = noticed + SAFETY.vent_time + 5.0 * ACTUATION.valve_lag + SCHEDULING
@@ -203,4 +211,4 @@ def test_with_the_shipped_limits_it_is_vented_in_time(shipped: Loop, node: str) 
         shipped.until(lambda: any(death.startswith(node) for death in shipped.simulation.deaths), 'report')
         shipped.until(lambda: node not in shipped.simulation.dead, f'return of {node}')
         assert shipped.stays_vented()
-    shipped.check_commands()
+    shipped.check()
