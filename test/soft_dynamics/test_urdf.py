@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +102,16 @@ def test_xacro_mounts_the_arm_on_another_link(name: str) -> None:
     X_RT[:3, :3], X_RT[:3, 3] = pin.rpy.rpyToMatrix(0.0, 0.0, 1.5), (0.1, 0.2, 0.3)
     relative = np.linalg.multi_dot(list(made.transforms(q)[1:]))
     np.testing.assert_allclose(seen['arm_tip'], X_RT @ relative, atol=1e-9)
+
+
+@pytest.mark.skipif(shutil.which('check_urdf') is None, reason='check_urdf is not installed')
+@pytest.mark.parametrize('name', ROBOTS)
+def test_check_urdf_finds_nothing_wrong(name: str) -> None:
+    done = subprocess.run(
+        ['check_urdf', FOLDER / f'{name}.urdf'], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert 'Successfully Parsed XML' in done.stdout
 
 
 def test_no_slices_are_refused() -> None:
