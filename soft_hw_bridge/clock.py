@@ -98,8 +98,8 @@ class _LeastDelayLine:
 
     BUCKET_S = 0.25
     BUCKETS = 40
-    MIN_SPAN_S = 2.0  # below it, a slope would be noise: keep the old one
-    MAX_DRIFT = 1e-3  # no quartz is worse
+    MIN_SPAN_S = 5.0  # below it, a slope would be noise: keep the old one
+    MAX_DRIFT = 2e-4  # between two quartzes of 100 ppm; what looks like more is a computer that gets busier
     LOWER_S = 2e-3  # a sample this far below the line proves it wrong
     LATE_S = 5e-3  # when all samples are this late ...
     LATE_FOR_S = 0.5  # ... for this long, then the clock was set back
