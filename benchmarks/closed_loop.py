@@ -29,7 +29,7 @@ METHOD = """
 controller and model are
 processes of their own on one computer, and so is the listener that measures. The configuration controller is asked
 to follow Wang's figure of eight again and again; when states come too late it vents, as the last line tells. A
-frame's way begins when the kernel has its packet (that of the listener, which is sent just before the bridge's) and
+frame's way begins when the virtual Motive takes it in hand (its encoding counts; the time is in the packet) and
 ends when the DDS of another process has the command. Stages end when DDS gets the message from its node: the
 poses of the frame, the first state after them, the first command after that. CPU is of one core, user and system.
 """
@@ -99,7 +99,7 @@ class Listener:
         self.references = self.node.create_publisher(JointTrajectory, 'reference/configuration', COMMAND)
         here = '127.0.0.1'
         self._tap = NatNetClient(NatNetConfig(server=here, interface=here, command_port=mocap_port))
-        self.frames: list[tuple[int, int]] = []  # exposure and arrival [ns], host time
+        self.frames: list[tuple[int, int]] = []  # exposure and sending [ns], host time
 
     def close(self) -> None:
         self._tap.close()
@@ -110,7 +110,10 @@ class Listener:
         while not is_over():
             for ear in (self.poses, self.states, self.commands):
                 ear.drain()
-            self.frames += [(sample.stamp_ns, sample.receive_ns) for sample in self._tap.poll(0.0)]
+            for sample in self._tap.poll(0.0):
+                frame, tick_hz = sample.frame, self._tap.info.tick_hz if self._tap.info else 10**9
+                waited = (frame.transmit_ticks - frame.mid_exposure_ticks) * 1_000_000_000 // tick_hz
+                self.frames.append((sample.stamp_ns, sample.stamp_ns + waited))
             time.sleep(POLL)
 
     @property

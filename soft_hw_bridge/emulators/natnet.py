@@ -142,7 +142,7 @@ class NatNetEmulator:
         timeout_ns = settings.client_timeout_s * _NS
         self._clients = {a: c for a, c in self._clients.items() if now_ns - c.heard_ns < timeout_ns}
         destinations: dict[Version, list[_Address]] = {}
-        for (host, port), client in reversed(self._clients.items()):  # who taps the stream comes first
+        for (host, port), client in self._clients.items():
             destinations.setdefault(client.version, []).append((host, settings.unicast_port or port))
         return destinations
 
