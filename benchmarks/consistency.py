@@ -137,7 +137,10 @@ def consistency(name: str, runs: int, seed: int, probability: float = 0.95) -> C
 
 def page(found: dict[str, Consistency], runs: int) -> str:
     """What goes into docs/estimation.md."""
-    lines = [f'Made by `python3 tools/run.py python -m benchmarks.consistency --runs {runs} --write-docs`.', '']
+    lines = [
+        f'Made by `python3 tools/run.py python -m benchmarks.consistency --runs {runs} --write-docs`.',
+        '',
+    ]
     lines += ['| robot | NEES of x | NEES of q | NIS |', '| --- | --- | --- | --- |']
     lines += [f'| `{name}` | {c.state} | {c.q} | {c.innovations} |' for name, c in found.items()]
     return '\n'.join(lines)
