@@ -204,15 +204,7 @@ def test_nonsense_is_refused(change, problem):
         FtConfig(**change)
 
 
-def test_box_whose_name_is_known_later_is_found(box, monkeypatch):
-    known = {}
-
-    def look_up(name):
-        if name not in known:
-            raise socket.gaierror(-2, 'Name or service not known')
-        return known[name]
-
-    monkeypatch.setattr(socket, 'gethostbyname', look_up)
+def test_box_whose_name_is_known_later_is_found(box, known, monkeypatch):
     monkeypatch.setattr(
         netft_client, 'fetch_calibration', lambda _, port: fetch_calibration('127.0.0.1', port)
     )

@@ -248,15 +248,7 @@ def test_absent_motive_is_a_problem_in_one_line():
         client.close()
 
 
-def test_motive_whose_name_is_known_later_is_found(monkeypatch):
-    known = {}
-
-    def look_up(name):
-        if name not in known:
-            raise socket.gaierror(-2, 'Name or service not known')
-        return known[name]
-
-    monkeypatch.setattr(socket, 'gethostbyname', look_up)
+def test_motive_whose_name_is_known_later_is_found(known):
     with Link() as link:
         link.client.close()
         link.client = NatNetClient(NatNetConfig('motive', '127.0.0.1', link.emulator.command_port))
