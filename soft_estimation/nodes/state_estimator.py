@@ -26,6 +26,7 @@ from soft_estimation.nodes.state_message import StateMessage
 from soft_estimation.warm_up import warm_up
 
 FUTURE_LIMIT = 0.1  # [s] a stamp further ahead of the clock is wrong
+LEAP = 2.0  # [s] the same with at_samples: the clock of a bag that is played fast is coarse
 HOLD_NS = (
     50_000_000  # with at_samples: how much later than the newest a sample may arrive and still be in order
 )
@@ -95,11 +96,12 @@ class StateEstimator(ManagedNode):
     def _start_over(self) -> None:
         """Forget all samples. Times of the filter count from the first one on."""
         self._estimator = self._setup.make_filter()
-        self._in_order = InOrder(HOLD_NS)
+        self._in_order = InOrder(HOLD_NS, round(LEAP * 1e9))
         self._start_ns: int | None = None
         config = self._setup.config
         sensor_rate = max(config.sensor_rate, config.rate)
-        self._paces: defaultdict[str, Pace] = defaultdict(lambda: Pace(sensor_rate))  # by sensor
+        spare = 1 + round(FUTURE_LIMIT * sensor_rate)  # a stamp that far ahead costs none of those after it
+        self._paces: defaultdict[str, Pace] = defaultdict(lambda: Pace(sensor_rate, spare))  # by sensor
         self._pace = Pace(config.rate)  # of states
         self._newest = -math.inf  # [s] what the filter was asked for
         self._sources: set[str] = set()
@@ -112,26 +114,33 @@ class StateEstimator(ManagedNode):
 
     def _on_sample(self, sample: Sample) -> None:
         """Let a sample in: at once, or with `at_samples` in the order of stamps."""
-        now_ns = self._clock_ns()
-        if not self._setup.config.at_samples:
+        now_ns, at_samples = self._clock_ns(), self._setup.config.at_samples
+        ahead = (sample.stamp_ns - now_ns) * 1e-9
+        limit = FUTURE_LIMIT if not at_samples else LEAP if now_ns else math.inf  # a bag may have no clock
+        try:
+            if ahead > limit:
+                raise ValueError(f'stamp is {ahead:.3f} s ahead of the clock')
+            in_order = self._in_order.add(sample.stamp_ns, sample.name, sample) if at_samples else []
+        except ValueError as error:
+            self._refuse(sample.name, error)
+            return
+        if not at_samples:
             if self._start_ns is None:
                 self._start_ns = now_ns
-            self._take(sample, (sample.stamp_ns - self._start_ns) * 1e-9, (now_ns - self._start_ns) * 1e-9)
-            return
-        for stamp_ns, _, _, ready in self._in_order.add(sample.stamp_ns, sample.name, sample):
+            now = (now_ns - self._start_ns) * 1e-9
+            self._take(sample, (sample.stamp_ns - self._start_ns) * 1e-9, now)
+        for stamp_ns, _, _, ready in in_order:
             if self._start_ns is None:
                 self._start_ns = stamp_ns
             t = (stamp_ns - self._start_ns) * 1e-9
             self._take(ready, t, t)
 
     def _take(self, sample: Sample, t: float, now: float) -> None:
-        """A sample of time t, unless it comes too soon after the last one of its sensor or makes no sense."""
+        """A sample of time t, unless there are too many of its sensor or it makes no sense."""
         config, inputs = self._setup.config, self._inputs
         if inputs is None or not (config.at_samples or self._paces[sample.name].take(t)):
             return
         try:
-            if t > now + FUTURE_LIMIT:
-                raise ValueError(f'stamp is {t - now:.3f} s ahead of the clock')
             is_due = sample.feed(self._estimator, t)
         except ValueError as error:
             self._refuse(sample.name, error)

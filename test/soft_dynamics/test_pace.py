@@ -38,3 +38,19 @@ def test_a_faster_stream_passes_at_the_rate(stream):
 def test_silence_is_not_made_up_for():
     times = [0.0, *np.arange(10.0, 10.1, 0.001)]
     assert len(taken(times, 100.0)) <= 1 + 12
+
+
+@pytest.mark.parametrize(('stream', 'count'), [(50.0, 250), (100.0, 500), (1000.0, 500)])
+def test_order_does_not_matter(stream, count):
+    times = np.arange(0.0, 5.0, 1.0 / stream)
+    swapped = times.reshape(-1, 2)[:, ::-1].ravel()
+    assert len(taken(swapped, 100.0)) == pytest.approx(count, abs=3)
+    if count == len(times):
+        assert len(taken(swapped, 100.0)) == count
+
+
+def test_what_is_spared_is_made_up_for_once():
+    pace = Pace(100.0, spare=5)
+    times = [0.0, *np.arange(10.0, 11.0, 0.001)]
+    assert sum(pace.take(t) for t in times) == pytest.approx(1 + 100 + 5, abs=1)
+    assert not any(pace.take(10.5) for _ in range(3))

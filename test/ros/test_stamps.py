@@ -1,0 +1,118 @@
+"""Stamps that are wrong or in the wrong order, told to a state_estimator in this process: no later sample suffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import rclpy
+
+from soft_estimation.nodes.sensor_inputs import Sample
+from soft_estimation.nodes.state_estimator import HOLD_NS, StateEstimator
+
+START_NS, STEP_NS, HOUR_NS = 10**18, 10_000_000, 3_600_000_000_000
+KINDS = {
+    'mocap': 'mocap',
+    'pressure': 'pressure',
+    'plate1': 'mocap',
+}  # of a frame, of pressures, of a single body
+
+
+class Told:
+    """Tells a node of samples at a clock of its own and notes the steps of those that enter the filter."""
+
+    def __init__(self, node: Any, monkeypatch: pytest.MonkeyPatch, ahead_ns: int | None = 0) -> None:
+        self.node, self.entered, self._clock_ns = node, dict[str, list[float]](), 0
+        self._ahead_ns = ahead_ns  # of the clock before the samples; None: it stands at 0
+        monkeypatch.setattr(node, '_clock_ns', lambda: self._clock_ns)
+
+    def __call__(self, name: str, step: float, leap_ns: int = 0) -> None:
+        stamp_ns = START_NS + round(step * STEP_NS) + leap_ns
+        if self._ahead_ns is not None:
+            self._clock_ns = START_NS + round(step * STEP_NS) + self._ahead_ns
+
+        def note(_filter: Any, _t: float) -> bool:
+            self.entered.setdefault(name, []).append((stamp_ns - START_NS) / STEP_NS)
+            return False
+
+        self.node._on_sample(Sample(name, KINDS[name], stamp_ns, note))
+
+
+def started(*parameters: str) -> Iterator[StateEstimator]:
+    arguments = [each for name in ('autostart:=false', *parameters) for each in ('-p', name)]
+    rclpy.init(args=['--ros-args', *arguments])
+    node = StateEstimator()
+    try:
+        node.trigger_configure()
+        node.trigger_activate()
+        yield node
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+
+@pytest.fixture
+def live() -> Iterator[StateEstimator]:
+    yield from started()
+
+
+@pytest.fixture
+def at_samples() -> Iterator[StateEstimator]:
+    yield from started('at_samples:=true')
+
+
+def test_one_stamp_of_the_future_is_refused_and_costs_no_other_sample(
+    live: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell = Told(live, monkeypatch)
+    for name in KINDS:
+        tell(name, 0, HOUR_NS)
+    assert live._refused == len(KINDS)
+    assert 'stamp is 3600.000 s ahead of the clock' in live._refusal
+    for step in range(1, 50):
+        for name in KINDS:
+            tell(name, step)
+    assert tell.entered == {name: list(range(1, 50)) for name in KINDS}
+    assert live._refused == len(KINDS)
+
+
+def test_a_stamp_that_is_a_little_ahead_costs_no_other_sample(
+    live: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell = Told(live, monkeypatch)
+    for step in range(50):
+        tell('mocap', step, 9 * STEP_NS if step == 10 else 0)
+    assert len(tell.entered['mocap']) == 50
+
+
+def test_samples_in_the_wrong_order_enter_and_fast_ones_are_thinned_all_the_same(
+    live: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell, count = Told(live, monkeypatch), 300
+    for step in range(0, count, 3):
+        for late in (2, 0, 1):
+            tell('pressure', step + late)
+    assert sorted(tell.entered['pressure']) == list(range(count))
+    for step in range(count):  # three kilohertz, each ten in reverse
+        for k in reversed(range(30)):
+            tell('mocap', step + (k + 0.5) / 30)
+    most = live._setup.config.rate * STEP_NS * 1e-9 * count
+    assert 0.9 * most < len(tell.entered['mocap']) < 1.1 * most
+
+
+@pytest.mark.parametrize('ahead_ns', [0, 24 * HOUR_NS, None], ids=['live', 'of yesterday', 'no clock'])
+def test_with_at_samples_order_outlives_a_stamp_of_the_future(
+    at_samples: Any, monkeypatch: pytest.MonkeyPatch, ahead_ns: int | None
+) -> None:
+    """As they are measured, from an old bag without its clock, and with a clock that nobody sets."""
+    tell = Told(at_samples, monkeypatch, ahead_ns)
+    for step in range(0, 60, 2):
+        for name in KINDS:
+            tell(name, step + 1)
+            if step == 20:
+                tell(name, step + 1, HOUR_NS)
+            tell(name, step)
+    assert at_samples._refused == len(KINDS)
+    last = 59 - HOLD_NS // STEP_NS
+    assert tell.entered == {name: list(range(last + 1)) for name in KINDS}
