@@ -14,6 +14,7 @@ from soft_dynamics.robot import Robot
 
 from . import safety
 from .allocation import Allocation, generic_pose
+from .plausible import TIP_OFF
 from .rotation import moved, pose_error
 from .safety import LONGEST_STEP, Limits, Memory, Mode, Request, State
 from .valves import Valves
@@ -22,7 +23,7 @@ _TIP_TIME = 0.1  # [s] in which a new offset between the measured tip and the mo
 _TIP_FIRST = 0.1  # [-] how much the first one counts while a reference is followed: no jump
 _TIP_LASTS = 0.5  # [s] without measurements; then the offset fades ...
 _TIP_FADES = 1.0  # [s] ... with this time constant
-_TIP_LIMIT = 0.3  # [rad, and in body lengths] a tip measured further from the model's is not this robot's
+_TIP_TURN = 0.3  # [rad] a tip measured further from the model's is not this robot's
 
 
 class Law(Protocol):
@@ -74,12 +75,12 @@ class ControlLoop:
     def __init__(self, robot: Robot, law: Law, actuate: Actuate | None = None) -> None:
         actuate = actuate or Actuate()
         self.robot, self.law = robot, law
-        self.limits = Limits.of(robot.description)
+        self.limits = Limits.of(robot)
         self._allocate = Allocation(robot, actuate.co_contraction)
         self._speedup = actuate.lag_speedup
         self._valves = Valves(robot.description)
         self._matrix = _constant_matrix(robot)
-        self._tip_limit = _TIP_LIMIT * np.repeat([1.0, robot.length], 3)
+        self._tip_limit = np.repeat([_TIP_TURN, TIP_OFF * robot.length], 3)
         self.begin(0.0)
 
     def begin(self, t: float, pressure: Array | None = None) -> None:
@@ -94,7 +95,7 @@ class ControlLoop:
         self._stopped = self._started = False
         self._reference: Any = None
         self._reference_t = -math.inf  # [s]
-        self._last_vector: Array | None = None  # of the reference, in the last cycle
+        self._last_sample: Any = None  # of the reference, in the last cycle
 
     def feed(self, state: State) -> None:
         """Take an estimate of the state."""
@@ -162,7 +163,7 @@ class ControlLoop:
 
     def _drop(self) -> None:
         self._reference, self._reference_t = None, -math.inf
-        self._started, self._last_vector = False, None
+        self._started, self._last_sample = False, None
 
     def _fade_offset(self, t: float) -> None:
         """Let an offset that nobody measures any more go, little by little."""
@@ -181,11 +182,11 @@ class ControlLoop:
         state, reference, low, high = self.state, self._reference, self._allocate.low, self._allocate.high
         if state is None or t > reference.expires:
             return 'no reference for too long', None
-        vector = reference.sample(t).vector
-        fault = safety.reference_fault(self.limits, vector, self._last_vector, dt)
+        sample = reference.sample(t)
+        fault = sample.fault(self.limits, state.q, self._last_sample, dt)
         if fault:
             return fault, None
-        self._last_vector = vector
+        self._last_sample = sample
         A = self.robot.actuation(state.q) if self._matrix is None else self._matrix
         last, p, k, reach = self.memory.pressure, self._valves.pressure, self._speedup, self.limits.slew * dt
         if not self._started:

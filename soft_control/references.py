@@ -15,6 +15,7 @@ from numba import njit
 from soft_dynamics.arguments import Array
 
 from . import rotation
+from .safety import Limits, coordinates_fault, joint_reference_fault, pose_reference_fault
 
 _PER_INTERVAL = 20  # samples between two way-points when a motion is checked
 _CLOSE = 1e-3  # [rad or m] a way-point at time 0 may be this far from the present reference
@@ -27,10 +28,9 @@ class JointSample(NamedTuple):
     qd: Array
     qdd: Array
 
-    @property
-    def vector(self) -> Array:
-        """What must not jump."""
-        return self.q
+    def fault(self, limits: Limits, q: Array, before: JointSample | None, dt: float) -> str:
+        """Say why a robot at q cannot follow it dt seconds after the one `before`; '' if it can."""
+        return joint_reference_fault(limits, self.q, None if before is None else before.q, dt)
 
 
 class PoseSample(NamedTuple):
@@ -39,10 +39,9 @@ class PoseSample(NamedTuple):
     X_WT: Array
     V_WT: Array
 
-    @property
-    def vector(self) -> Array:
-        """What must not jump."""
-        return self.X_WT[:3].ravel()
+    def fault(self, limits: Limits, q: Array, before: PoseSample | None, dt: float) -> str:
+        """Say why a robot at q cannot follow it dt seconds after the one `before`; '' if it can."""
+        return pose_reference_fault(limits, q, self.X_WT, None if before is None else before.X_WT, dt)
 
 
 class JointPath:
@@ -91,15 +90,13 @@ class JointPath:
             return JointSample(self._last, np.zeros_like(self._last), np.zeros_like(self._last))
         return JointSample(*_evaluate(self._knots, self._coefficients, max(s, 0.0)))
 
-    def check(self, coordinate_limit: float, rate_limit: float) -> None:
+    def check(self, limits: Limits) -> None:
         """Raise ValueError if the motion leaves what the robot is allowed."""
-        times = np.linspace(0.0, self._duration, _PER_INTERVAL * self._count + 1)
-        samples = np.array([_evaluate(self._knots, self._coefficients, t)[:2] for t in times])
-        q, qd = np.max(np.abs(samples), axis=(0, 2))
-        if not q <= coordinate_limit:
-            raise ValueError(f'trajectory: a coordinate reaches {q:.3g}, allowed is {coordinate_limit:g}')
-        if not qd <= rate_limit:
-            raise ValueError(f'trajectory: a rate reaches {qd:.3g}, allowed is {rate_limit:g}')
+        for t in np.linspace(0.0, self._duration, _PER_INTERVAL * self._count + 1):
+            q, qd, _ = _evaluate(self._knots, self._coefficients, t)
+            fault = coordinates_fault(limits.plausible, q, qd)
+            if fault:
+                raise ValueError(f'trajectory: {fault}')
 
 
 def _derivative(values: Any, points: Array) -> Array:

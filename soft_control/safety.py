@@ -15,10 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description
+from soft_dynamics.robot import Robot
+
+from .plausible import Plausible
+from .rotation import pose_error
 
 LONGEST_STEP = 0.05  # [s] a cycle that was held up longer does not make up for it with a jump
 _SHORTEST_STEP = 0.005  # [s] samples closer in time may differ as if they were this far apart
+_ROTATION = 1e-6  # [-] by how much R R^T of a rotation may differ from one
 
 
 class Mode(Enum):
@@ -39,8 +43,7 @@ class Limits:
     slew: float  # [Pa/s]
     vent_time: float  # [s] from the largest pressure to none
     state_timeout: float  # [s]
-    coordinate_limit: float  # [rad or m]
-    rate_limit: float  # [rad/s or m/s]
+    plausible: Plausible
 
     def __post_init__(self) -> None:
         if not self.pressure_min <= 0.0 < self.pressure_max < math.inf:
@@ -49,17 +52,16 @@ class Limits:
             )
 
     @classmethod
-    def of(cls, robot: Description) -> Limits:
+    def of(cls, robot: Robot) -> Limits:
         """The limits that a robot file states."""
-        actuation, safety = robot.actuation, robot.safety
+        actuation, safety = robot.description.actuation, robot.description.safety
         return cls(
             actuation.pressure_min,
             actuation.pressure_max,
             actuation.slew,
             safety.vent_time,
             safety.state_timeout,
-            safety.coordinate_limit,
-            safety.rate_limit,
+            Plausible.of(robot),
         )
 
     @property
@@ -141,25 +143,59 @@ def state_fault(limits: Limits, t: float, state: State | None, before: State | N
         return f'no state for {limits.state_timeout:g} s'
     if not (np.all(np.isfinite(state.q)) and np.all(np.isfinite(state.qd))):
         return 'state that is not finite'
-    if np.any(np.abs(state.q) > limits.coordinate_limit):
-        return f'state with a coordinate beyond {limits.coordinate_limit:g}'
-    if np.any(np.abs(state.qd) > limits.rate_limit):
-        return f'state with a rate beyond {limits.rate_limit:g}'
-    if before is not None and _jumps(state.q, before.q, state.t - before.t, limits.rate_limit):
+    fault = coordinates_fault(limits.plausible, state.q, state.qd)
+    if fault:
+        return f'state with {fault}'
+    if before is not None and _jumps(limits.plausible, state.q, before.q, state.t - before.t):
         return 'state that jumps'
     return ''
 
 
-def reference_fault(limits: Limits, now: Array, before: Array | None, dt: float) -> str:
-    """Say why a sampled reference cannot be followed; '' if it can. `before` was sampled dt seconds ago."""
-    if not np.all(np.isfinite(now)):
+def coordinates_fault(plausible: Plausible, q: Array, qd: Array | None = None) -> str:
+    """Name the first coordinate, or rate, that the robot cannot have; '' if there is none."""
+    names, centre, most, fastest = plausible[:4]
+    beyond = np.abs(q - centre) > most
+    if np.any(beyond):
+        k = int(np.argmax(beyond))
+        away = f' from {centre[k]:g}' if centre[k] else ''
+        return f'{names[k]} more than {most[k]:g}{away}'
+    if qd is not None and np.any(np.abs(qd) > fastest):
+        k = int(np.argmax(np.abs(qd) > fastest))
+        return f'a rate of {names[k]} beyond {fastest[k]:g}'
+    return ''
+
+
+def joint_reference_fault(limits: Limits, q: Array, before: Array | None, dt: float) -> str:
+    """Say why coordinates cannot be followed; '' if they can. Those `before` were sampled dt seconds ago."""
+    if not np.all(np.isfinite(q)):
         return 'reference that is not finite'
-    if np.any(np.abs(now) > limits.coordinate_limit):
-        return f'reference beyond {limits.coordinate_limit:g}'
-    if before is not None and _jumps(now, before, dt, limits.rate_limit):
+    fault = coordinates_fault(limits.plausible, q)
+    if fault:
+        return f'reference with {fault}'
+    if before is not None and _jumps(limits.plausible, q, before, dt):
         return 'reference that jumps'
     return ''
 
 
-def _jumps(now: Array, before: Array, dt: float, rate_limit: float) -> bool:
-    return bool(np.any(np.abs(now - before) > rate_limit * max(dt, _SHORTEST_STEP)))
+def pose_reference_fault(limits: Limits, q: Array, X_WT: Array, before: Array | None, dt: float) -> str:
+    """Say why a pose of the tip cannot be followed by a robot at q; '' if it can. `before` was dt seconds ago."""
+    R_WT, p_WT, plausible = X_WT[:3, :3], X_WT[:3, 3], limits.plausible
+    if not np.all(np.isfinite(X_WT)):
+        return 'reference that is not finite'
+    if np.max(np.abs(R_WT @ R_WT.T - np.eye(3))) > _ROTATION or np.linalg.det(R_WT) < 0.0:
+        return 'reference whose orientation is no rotation'
+    if not math.dist(p_WT, plausible.p_WB(q)) <= plausible.tip:
+        return f'reference further than {plausible.tip:.3g} m from the base'
+    if before is not None:
+        turn, way = np.split(pose_error(X_WT, before), 2)
+        passed = max(dt, _SHORTEST_STEP)
+        if (
+            math.hypot(*way) > plausible.tip_speed * passed
+            or math.hypot(*turn) > plausible.turn_rate * passed
+        ):
+            return 'reference that jumps'
+    return ''
+
+
+def _jumps(plausible: Plausible, now: Array, before: Array, dt: float) -> bool:
+    return bool(np.any(np.abs(now - before) > plausible.rate * max(dt, _SHORTEST_STEP)))

@@ -17,6 +17,7 @@ from soft_control.loop import Law
 from soft_control.nodes.controller import LATEST, ControllerConfig, ControllerNode
 from soft_control.predictive import PredictiveLaw
 from soft_control.references import PosePath
+from soft_control.safety import pose_reference_fault
 from soft_control.task import TaskGains, TaskLaw
 from soft_dynamics import quaternion
 from soft_dynamics.arguments import Array
@@ -109,11 +110,13 @@ class TaskController(ControllerNode):
 
     def _follow(self, t: float, frame: str, poses: Iterable[Pose], least_time: float, timeout: float) -> None:
         with self.refusals():
-            start, limit = self.loop.present(t).X_WT, self.loop.limits.coordinate_limit
+            start, limits, state = self.loop.present(t).X_WT, self.loop.limits, self.loop.state
             X_WF = self._from_frame(frame)
             targets = [X_WF @ _matrix(pose) for pose in poses]
-            if any(not np.all(np.abs(X[:3, 3]) <= limit) for X in targets):
-                raise ValueError(f'poses: expected positions within {limit:g} m')
+            for X_WT in targets:
+                fault = pose_reference_fault(limits, state.q, X_WT, None, 0.0)
+                if fault:
+                    raise ValueError(fault)
             speeds = self.config.speed, self.config.angular_speed
             self.loop.follow(t, PosePath(t, start, targets, *speeds, least_time, timeout))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from closed_loop import robot_of
 
 from soft_control.loop import Actuate, ControlLoop
+from soft_control.references import JointSample
 from soft_control.rotation import moved, pose_error
 from soft_control.safety import Memory, Mode, State
 from soft_dynamics.errors import SingularInertia
@@ -17,10 +18,6 @@ from soft_dynamics.errors import SingularInertia
 ROBOT = robot_of('honeycomb_arm')
 LIMITS = ROBOT.description.actuation
 DT = 0.01  # [s]
-
-
-class Sample(NamedTuple):
-    vector: np.ndarray
 
 
 class Reference:
@@ -31,8 +28,8 @@ class Reference:
     def __init__(self) -> None:
         self.value = np.zeros(8)
 
-    def sample(self, t: float) -> Sample:
-        return Sample(self.value)
+    def sample(self, t: float) -> JointSample:
+        return JointSample(self.value, np.zeros(8), np.zeros(8))
 
 
 class ConstantForces:
@@ -43,7 +40,7 @@ class ConstantForces:
         self.failure: Exception | None = None
 
     def rest(self, state: State) -> Any:
-        return Sample(state.q)
+        return JointSample(state.q, np.zeros(8), np.zeros(8))
 
     def start(self, t: float, state: State, reference: Any, tau: np.ndarray) -> None:
         self.started = tau
@@ -113,7 +110,7 @@ def test_after_a_fault_everything_begins_anew(bench: Bench) -> None:
     bench.state = np.full(8, 0.3)
     for _ in range(2):  # the first is a jump from NaN
         memory = bench.run()
-    np.testing.assert_allclose(bench.loop.present(bench.t).vector, 0.3)
+    np.testing.assert_allclose(bench.loop.present(bench.t).q, 0.3)
     bench.law.started = np.zeros(8)
     bench.reference.value = np.full(8, 0.3)
     bench.loop.follow(bench.t, bench.reference)

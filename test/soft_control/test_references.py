@@ -9,7 +9,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from soft_control import rotation
+from soft_control.plausible import Plausible
 from soft_control.references import JointPath, JointSample, PosePath
+from soft_control.safety import Limits
 
 START = JointSample(np.array([0.1, -0.2]), np.array([0.3, 0.0]), np.array([0.0, 0.5]))
 TIMES = [0.5, 1.0, 2.0]
@@ -74,13 +76,22 @@ def test_impossible_way_points_are_refused(
         JointPath(0.0, START, times, points)
 
 
+def allowed(coordinate: list[float], rate: list[float]) -> Limits:
+    """Limits of a robot of two coordinates."""
+    names, most, fastest = ('bend', 'length'), np.array(coordinate), np.array(rate)
+    own = Plausible(names, np.zeros(2), most, fastest, np.eye(4), tip=1.0, tip_speed=1.0, turn_rate=1.0)
+    return Limits(0.0, 1.0, 1.0, 1.0, 1.0, own)
+
+
 def test_motions_beyond_the_limits_are_refused() -> None:
     path = JointPath(0.0, START, [0.1], [[2.0, 0.0]])
-    path.check(3.0, 50.0)
-    with pytest.raises(ValueError, match='a rate reaches'):
-        path.check(3.0, 10.0)
-    with pytest.raises(ValueError, match='a coordinate reaches'):
-        path.check(1.0, 50.0)
+    path.check(allowed([3.0, 0.3], [50.0, 50.0]))
+    with pytest.raises(ValueError, match='trajectory: a rate of bend beyond 10'):
+        path.check(allowed([3.0, 0.3], [10.0, 50.0]))
+    with pytest.raises(ValueError, match='trajectory: bend more than 1'):
+        path.check(allowed([1.0, 10.0], [50.0, 50.0]))
+    with pytest.raises(ValueError, match=r'trajectory: length more than 0\.3'):
+        JointPath(0.0, START, [0.1], [[0.0, 0.4]]).check(allowed([3.0, 0.3], [50.0, 50.0]))
 
 
 def pose(turn: list[float], p: list[float]) -> np.ndarray:

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from closed_loop import robot_of
 
+from soft_control.plausible import Plausible
+from soft_control.rotation import moved
 from soft_control.safety import (
     Limits,
     Memory,
@@ -16,10 +19,10 @@ from soft_control.safety import (
     State,
     advance,
     begin,
-    reference_fault,
+    joint_reference_fault,
+    pose_reference_fault,
     state_fault,
 )
-from soft_dynamics.description import load_description
 
 LIMITS = Limits(
     pressure_min=-20e3,
@@ -27,11 +30,19 @@ LIMITS = Limits(
     slew=1e6,
     vent_time=2.0,
     state_timeout=0.1,
-    coordinate_limit=3.0,
-    rate_limit=10.0,
+    plausible=Plausible(
+        names=('bend', 'length'),
+        centre=np.array([0.0, 0.2]),
+        coordinate=np.array([3.0, 0.1]),
+        rate=np.array([10.0, 0.5]),
+        X_WO=moved(np.eye(4), np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])),
+        tip=0.5,
+        tip_speed=4.0,
+        turn_rate=8.0,
+    ),
 )
 DT = 0.01  # [s]
-GOOD = State(0.0, np.array([0.1, -0.2]), np.array([0.5, 0.0]))
+GOOD = State(0.0, np.array([0.1, 0.25]), np.array([0.5, 0.0]))
 
 
 def run(memory: Memory, request: Request, steps: int = 1) -> Memory:
@@ -94,7 +105,7 @@ def test_a_vacuum_is_let_go_along_the_ramp_too() -> None:
 
 
 def test_the_ramp_is_never_steeper_than_the_slew_rate() -> None:
-    slow = Limits(0.0, 100e3, 10e3, 0.1, 0.1, 3.0, 10.0)
+    slow = Limits(0.0, 100e3, 10e3, 0.1, 0.1, LIMITS.plausible)
     assert advance(slow, begin(np.array([50e3]), 0.0), DT, Request(fault='x')).pressure[0] == 50e3 - 100.0
 
 
@@ -131,7 +142,7 @@ def test_an_emergency_stop_vents_and_stays(inflated: Memory) -> None:
 
 
 def test_a_good_state_is_trusted() -> None:
-    later = State(0.01, GOOD.q + 0.01, GOOD.qd)
+    later = State(0.01, GOOD.q + np.array([0.05, 0.004]), GOOD.qd)
     assert state_fault(LIMITS, 0.05, later, GOOD) == ''
 
 
@@ -144,27 +155,59 @@ def test_a_good_state_is_trusted() -> None:
         (math.nan, GOOD, 'no state for 0.1 s'),
         (0.0, GOOD._replace(q=np.array([0.1, math.nan])), 'not finite'),
         (0.0, GOOD._replace(qd=np.array([math.inf, 0.0])), 'not finite'),
-        (0.0, GOOD._replace(q=np.array([0.1, -3.1])), 'a coordinate beyond 3'),
-        (0.0, GOOD._replace(qd=np.array([0.0, -11.0])), 'a rate beyond 10'),
+        (0.0, GOOD._replace(q=np.array([-3.1, 0.2])), 'state with bend more than 3'),
+        (0.0, GOOD._replace(q=np.array([0.1, 0.31])), 'state with length more than 0.1 from 0.2'),
+        (0.0, GOOD._replace(q=np.array([0.1, 0.0])), 'state with length more than 0.1 from 0.2'),
+        (0.0, GOOD._replace(qd=np.array([-11.0, 0.0])), 'state with a rate of bend beyond 10'),
+        (0.0, GOOD._replace(qd=np.array([0.0, 0.6])), 'state with a rate of length beyond 0.5'),
     ],
 )
 def test_a_bad_state_is_named(t: float, state: State | None, fault: str) -> None:
     assert fault in state_fault(LIMITS, t, state, None)
 
 
-def test_a_state_that_jumps_is_not_trusted() -> None:
-    jumped = State(0.02, GOOD.q + np.array([0.0, 0.21]), GOOD.qd)
+@pytest.mark.parametrize('jump', [(0.21, 0.0), (0.0, 0.011)])
+def test_a_state_that_jumps_is_not_trusted(jump: tuple[float, float]) -> None:
+    jumped = State(0.02, GOOD.q + np.array(jump), GOOD.qd)
     assert state_fault(LIMITS, 0.02, jumped, GOOD) == 'state that jumps'
     assert state_fault(LIMITS, 0.03, jumped._replace(t=0.03), GOOD) == ''
 
 
-def test_references() -> None:
+def test_references_of_coordinates() -> None:
     before = np.array([0.1, 0.2])
-    assert reference_fault(LIMITS, before + 0.05, before, DT) == ''
-    assert reference_fault(LIMITS, before, None, 0.0) == ''
-    assert reference_fault(LIMITS, before + 0.11, before, DT) == 'reference that jumps'
-    assert reference_fault(LIMITS, np.array([0.0, 3.1]), None, 0.0) == 'reference beyond 3'
-    assert 'not finite' in reference_fault(LIMITS, np.array([0.0, math.nan]), None, 0.0)
+    assert joint_reference_fault(LIMITS, before + np.array([0.05, 0.004]), before, DT) == ''
+    assert joint_reference_fault(LIMITS, before, None, 0.0) == ''
+    for jump in ([0.11, 0.0], [0.0, 0.006]):
+        assert joint_reference_fault(LIMITS, before + np.array(jump), before, DT) == 'reference that jumps'
+    for beyond in ([-3.1, 0.2], [0.0, 0.31]):
+        assert 'more than' in joint_reference_fault(LIMITS, np.array(beyond), None, 0.0)
+    assert 'not finite' in joint_reference_fault(LIMITS, np.array([0.0, math.nan]), None, 0.0)
+
+
+def test_references_of_the_tip() -> None:
+    """Positions count from the base, and turns as turns, whatever the entries of their matrices are."""
+    here, straight = np.zeros(3), np.eye(4)
+    straight[2, 3] = 1.4
+    assert pose_reference_fault(LIMITS, GOOD.q, straight, None, 0.0) == ''
+    upside_down = moved(straight, np.r_[math.pi, 0.0, 0.0, here])
+    assert pose_reference_fault(LIMITS, GOOD.q, upside_down, None, 0.0) == ''
+    for step in ([0.0, 0.0, 0.11], [0.0, 0.0, -1.0], [0.4, 0.4, 0.0], [0.0, 3.0, 0.0]):
+        fault = pose_reference_fault(LIMITS, GOOD.q, moved(straight, np.r_[here, step]), None, 0.0)
+        assert fault == 'reference further than 0.5 m from the base'
+    for step, fault in (
+        ([0.0, 0.0, 0.0, 0.0, 0.03, 0.0], ''),
+        ([0.0, 0.0, 0.0, 0.0, 0.05, 0.0], 'reference that jumps'),
+        ([0.07, 0.0, 0.0, 0.0, 0.0, 0.0], ''),
+        ([0.09, 0.0, 0.0, 0.0, 0.0, 0.0], 'reference that jumps'),
+    ):
+        assert (
+            pose_reference_fault(LIMITS, GOOD.q, moved(upside_down, np.array(step)), upside_down, DT) == fault
+        )
+    assert 'not finite' in pose_reference_fault(LIMITS, GOOD.q, math.nan * straight, None, 0.0)
+    for factor in (1.1, -1.0):
+        bad = straight.copy()
+        bad[:3, :3] *= factor
+        assert 'no rotation' in pose_reference_fault(LIMITS, GOOD.q, bad, None, 0.0)
 
 
 def test_whatever_is_asked_for_limits_and_rates_hold() -> None:
@@ -185,7 +228,7 @@ def test_whatever_is_asked_for_limits_and_rates_hold() -> None:
 
 
 def test_limits_come_from_the_robot_file() -> None:
-    limits = Limits.of(load_description('honeycomb_arm'))
+    limits = Limits.of(robot_of('honeycomb_arm'))
     assert (limits.pressure_max, limits.slew, limits.vent_rate) == (250e3, 2e6, 250e3)
     with pytest.raises(ValueError, match='pressure_min <= 0'):
-        Limits(1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+        Limits(1.0, 2.0, 1.0, 1.0, 1.0, LIMITS.plausible)
