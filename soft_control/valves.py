@@ -41,10 +41,13 @@ class Valves:
         self.pressure = self.pressure + part * (command - self.pressure)
 
     def measured(self, t: float, pressure: Array) -> None:
-        """Take what was measured [Pa] at time t."""
+        """Take what was measured [Pa] at time t. What is not finite was not measured, and counts as empty."""
+        if not np.any(np.isfinite(pressure)):
+            return
         wanted = np.abs(self.pressure)
         inflated = wanted > self._inflated
-        empty = np.any(inflated) and np.all(np.abs(pressure[inflated]) < _EMPTY * wanted[inflated])
+        there = np.isfinite(pressure) & (np.abs(pressure) >= _EMPTY * wanted)
+        empty = np.any(inflated) and not np.any(there[inflated])
         if not empty or math.isinf(self._measured_t):
             self._followed_t = t
         self._measured_t = t

@@ -69,6 +69,7 @@ class ControllerNode(ManagedNode):
         self.robot: Robot = load(self.config.robot)
         self.loop = self._make_loop()
         self.refused = 0  # references
+        self._stopped = False  # by an emergency stop, until deactivated
         self._commanded: tuple[float, Array] | None = None  # by whoever is in control: time, pressures
         self._told = (Mode.IDLE, '')
         self._awake_t, self._yielded = time.monotonic(), False
@@ -115,6 +116,11 @@ class ControllerNode(ManagedNode):
 
     def on_configure(self, state: Any) -> Any:
         self.loop = self._make_loop()
+        if self._cycle_s * self.config.rate > 1.0:
+            took, most = f'{1e3 * self._cycle_s:.0f} ms', f'{0.7 / self._cycle_s:.0f} Hz'
+            self.get_logger().warning(
+                f'a cycle takes {took}, too long for {self.config.rate:g} Hz: set rate to {most} or less'
+            )
         self.get_logger().info(f'ready for {self.robot.name}')  # rclpy's first line takes a tenth of a second
         return super().on_configure(state)
 
@@ -124,6 +130,8 @@ class ControllerNode(ManagedNode):
         self.loop.begin(t, last[1] if last is not None and taken_over else None)
         if estimate is not None:
             self.loop.feed(estimate)
+        if self._stopped:
+            self.loop.stop()
         if taken_over:
             try:
                 self.loop.follow(t, self.hold(t))
@@ -135,6 +143,7 @@ class ControllerNode(ManagedNode):
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> Any:
+        self._stopped = False
         self._hear_others()
         return super().on_deactivate(state)
 
@@ -144,9 +153,13 @@ class ControllerNode(ManagedNode):
         loop.feed(State(0.0, self.robot.rest, np.zeros(self.robot.nq)))
         self.loop = loop
         loop.follow(0.0, self.hold(0.0))
-        for t in (0.0, 0.01):
+        took = []
+        for t in (0.0, 0.01, 0.02, 0.03):
+            start = time.thread_time()
             loop.feed(State(t, self.robot.rest, np.zeros(self.robot.nq)))
             loop.step(t)
+            took.append(time.thread_time() - start)
+        self._cycle_s = min(took)  # [s] of CPU; the first ones compile
         loop.begin(0.0)
         return loop
 
@@ -214,9 +227,12 @@ class ControllerNode(ManagedNode):
             self._commanded = time.monotonic(), pressure
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        """Stop now if active, else when activated: whoever presses the button does not know the state."""
+        self._stopped = True
         self.loop.stop()
         response.success = True
-        response.message = 'venting; deactivate and activate to go on'
+        what = 'venting' if self.active else 'not active, stopped all the same: it will follow nothing'
+        response.message = f'{what}; deactivate and activate to go on'
         self.get_logger().error('emergency stop')
         return response
 

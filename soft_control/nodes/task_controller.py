@@ -110,11 +110,10 @@ class TaskController(ControllerNode):
 
     def _follow(self, t: float, frame: str, poses: Iterable[Pose], least_time: float, timeout: float) -> None:
         with self.refusals():
-            start, limits, state = self.loop.present(t).X_WT, self.loop.limits, self.loop.state
-            X_WF = self._from_frame(frame)
+            start, state, limits = self.loop.present(t).X_WT, self.loop.state, self.loop.limits
+            X_WF, q = self._from_frame(frame), self.robot.rest if state is None else state.q
             targets = [X_WF @ _matrix(pose) for pose in poses]
-            for X_WT in targets:
-                fault = pose_reference_fault(limits, state.q, X_WT, None, 0.0)
+            for fault in (pose_reference_fault(limits, q, X_WT, None, 0.0) for X_WT in targets):
                 if fault:
                     raise ValueError(fault)
             speeds = self.config.speed, self.config.angular_speed

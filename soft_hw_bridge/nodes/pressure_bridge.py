@@ -30,6 +30,7 @@ class PressureBridge(BridgeNode[PressureStream]):
     def __init__(self) -> None:
         super().__init__('pressure_bridge', PressureConfig)
         make_stream(self.config)  # says now what would be wrong at configuration
+        self._stopped = False  # by an emergency stop, until deactivated
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/measured', SENSOR)
         self._read = flat_reader(ChamberPressures)
         self._commands = self.create_subscription(
@@ -58,11 +59,14 @@ class PressureBridge(BridgeNode[PressureStream]):
         device.close()
 
     def on_activate(self, state: Any) -> Any:
-        if self._device is not None:
+        if self._device is not None and self._stopped:
+            self._device.emergency_stop()
+        elif self._device is not None:
             self._device.arm()
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> Any:
+        self._stopped = False
         if self._device is not None:
             self._device.disarm()
         return super().on_deactivate(state)
@@ -82,10 +86,13 @@ class PressureBridge(BridgeNode[PressureStream]):
         self._device.command(names, pressure.tolist(), age)
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        """Stop now if there is a device, and in any case stay so at the next activation."""
+        self._stopped = True
         if self._device is not None:
             self._device.emergency_stop()
         response.success = True
-        response.message = 'vented; deactivate and activate to go on'
+        what = 'vented' if self.is_active else 'not active, stopped all the same: it will follow nothing'
+        response.message = f'{what}; deactivate and activate to go on'
         self.get_logger().error('emergency stop')
         return response
 

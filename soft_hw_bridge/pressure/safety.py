@@ -53,6 +53,9 @@ class PressureGuard:
     next good one. `disarm` and `stop` vent at once; after `stop` it must be disarmed before it can be armed.
     Too high a measurement stops it too.
 
+    Measurements of which none is finite are no measurements: after command_timeout it vents and refuses commands. Of
+    a single chamber that is no number the last word counts.
+
     Once it is all vented, whatever the reason, it follows nothing until a command is near zero: who commands more
     has not noticed, and what it follows is from before.
 
@@ -70,6 +73,8 @@ class PressureGuard:
         self._commanded_t = self._stepped_t = 0.0
         self._is_empty = True  # all vented: waits for a command near zero
         self._over_t: Array = np.full(len(names), math.inf)  # since when each chamber has too much
+        self._blind_t = math.inf  # since when no measurement is finite
+        self._measured_t = 0.0  # of the last measurement
         self.is_armed = False  # commands are taken
         self.is_stopped = False  # by an emergency stop
 
@@ -138,7 +143,10 @@ class PressureGuard:
     def measured(self, t: float, pressure: Array) -> None:
         """Stop if a chamber has had more than it bears [Pa] for a while."""
         bearable = _OVERPRESSURE * self.limits.maximum
-        self._over_t = np.where(pressure > bearable, np.minimum(self._over_t, t), math.inf)
+        self._measured_t = t
+        self._blind_t = math.inf if np.isfinite(pressure).any() else min(self._blind_t, t)
+        over_t = np.where(pressure > bearable, np.minimum(self._over_t, t), math.inf)
+        self._over_t = np.where(np.isnan(pressure), self._over_t, over_t)
         over = t - self._over_t >= _OVERPRESSURE_S
         if over.any() and not self.is_stopped:
             self.stop(f'{self._names[int(np.argmax(over))]} measured above {bearable:g} Pa')
@@ -150,6 +158,8 @@ class PressureGuard:
             return 'command that is not finite'
         if not abs(age) <= self.limits.command_timeout:
             return f'command not from the last {self.limits.command_timeout:g} s'
+        if self._measured_t - self._blind_t > self.limits.command_timeout:
+            return 'measured pressures are not finite'
         if self._is_empty and max(map(abs, pressure)) > _NEAR_ZERO * self.limits.largest:
             return 'waits for a command near zero'
         return ''

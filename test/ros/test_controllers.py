@@ -6,7 +6,7 @@ import math
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from soft_control.loop import ControlLoop
 from soft_control.nodes.task_controller import TaskController
 from soft_control.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import JointPath, PosePath
-from soft_control.safety import State
+from soft_control.safety import Mode, State
 from soft_control.task import TaskGains, TaskLaw
 from soft_dynamics.robot import load
 from soft_dynamics.ros.conversions import float64s, pose_from_arrays, time_to_seconds
@@ -292,13 +292,72 @@ def test_a_bridge_that_does_not_follow_ends_the_reference(
 
 
 @pytest.fixture
-def task_controller(tmp_path: Path) -> Iterator[TaskController]:
-    """Return the node in this process, of an arm whose tip both motion capture and a Vive tracker see."""
-    rclpy.init(args=['test', '--ros-args', '-p', f'robot:={full_robot(tmp_path)}'])
-    node = TaskController()
-    yield node
-    node.destroy_node()
+def make_controller(tmp_path: Path) -> Iterator[Callable[..., TaskController]]:
+    """Return a maker of the node in this process, of an arm whose tip both motion capture and a Vive tracker see."""
+    made: list[TaskController] = []
+
+    def make(**parameters: Any) -> TaskController:
+        named = {'robot': full_robot(tmp_path), 'autostart': False} | parameters
+        rclpy.init(args=['test', '--ros-args', *(x for k, v in named.items() for x in ('-p', f'{k}:={v}'))])
+        made.append(TaskController())
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.destroy_node()
     rclpy.try_shutdown()
+
+
+@pytest.fixture
+def task_controller(make_controller: Callable[..., TaskController]) -> TaskController:
+    return make_controller()
+
+
+@pytest.mark.parametrize('configured', [False, True])
+def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(
+    task_controller: TaskController, configured: bool
+) -> None:
+    node = task_controller
+
+    def mode_when_active() -> Mode:
+        node.trigger_activate()
+        assert node.active
+        return node.loop.step(time.monotonic()).mode
+
+    if configured:
+        node.trigger_configure()
+    response = node._on_emergency_stop(None, Trigger.Response())
+    assert response.success
+    assert 'not active, stopped all the same' in response.message
+    if not configured:
+        node.trigger_configure()
+    assert mode_when_active() is Mode.STOPPED
+    node.trigger_deactivate()
+    assert mode_when_active() is Mode.IDLE
+
+
+def test_a_pose_out_of_reach_is_refused(task_controller: TaskController) -> None:
+    node, message = task_controller, poses(np.full(8, 0.1))
+    node.trigger_configure()
+    node.trigger_activate()
+    node.loop.feed(State(time.monotonic(), ROBOT.rest, np.zeros(8)))
+    for far, refused in ((0.0, 0), (0.3, 1), (-1.6, 2), (2.0, 3)):
+        message.poses[0].position.z = 0.62 + far
+        node.loop.feed(State(time.monotonic(), ROBOT.rest, np.zeros(8)))
+        node._on_poses(message)
+        assert node.refused == refused
+
+
+@pytest.mark.parametrize(('rate', 'is_told'), [(50.0, False), (2000.0, True)])
+def test_a_rate_that_no_cycle_can_keep_is_told(
+    make_controller: Callable[..., TaskController],
+    capfd: pytest.CaptureFixture[str],
+    rate: float,
+    is_told: bool,
+) -> None:
+    make_controller(rate=rate, law='predictive').trigger_configure()
+    lines = [line for line in capfd.readouterr().err.splitlines() if f'too long for {rate:g} Hz' in line]
+    assert len(lines) == is_told
 
 
 def test_the_tip_is_heard_from_whoever_sees_it_and_motion_capture_goes_first(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import rclpy
 from ros.bridge_listener import ERROR, OK, WARN, BridgeListener
 from soft_robot_suite.msg import ChamberPressures
 from std_srvs.srv import Trigger
@@ -17,6 +18,7 @@ from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.qos import COMMAND, SENSOR
 from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal
 from soft_hw_bridge.emulators.serial import SerialEmulator
+from soft_hw_bridge.nodes.pressure_bridge import PressureBridge
 
 BRIDGE, COMMANDER = 'soft_hw_bridge.nodes.pressure_bridge', 'ros.nodes_for_test.commander'
 ROBOT = load_description('pneumatic_arm')
@@ -159,6 +161,32 @@ def test_after_an_emergency_stop_it_must_be_activated_again(
     assert stays_vented(ros_client_node, modbus_valves)
     listener.change('deactivate', 'activate')
     commander.fill(modbus_valves, 100e3)
+
+
+@pytest.mark.parametrize('configured', [False, True])
+def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(
+    modbus_valves: ModbusEmulator, configured: bool
+) -> None:
+    named = params(modbus_valves, autostart=False).items()
+    rclpy.init(args=['test', '--ros-args', *(x for key, value in named for x in ('-p', f'{key}:={value}'))])
+    node = PressureBridge()
+    try:
+        if configured:
+            node.trigger_configure()
+        response = node._on_emergency_stop(None, Trigger.Response())
+        assert response.success
+        assert 'not active, stopped all the same' in response.message
+        if not configured:
+            node.trigger_configure()
+        for reason in ('emergency stop', 'no command yet'):
+            node.trigger_activate()
+            assert node.is_active
+            assert node._device is not None
+            assert node._device._guard.reason == reason
+            node.trigger_deactivate()
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
 
 
 def kill_and_start(listener: BridgeListener, start: Callable[[], Any], bridge: Any) -> None:

@@ -360,11 +360,33 @@ def test_chambers_that_stay_empty_vent_and_the_reference_is_dead(bench: Bench, c
     assert chambers.run(100).mode is Mode.FOLLOWING
 
 
+def test_what_is_not_finite_is_not_measured(bench: Bench, chambers: Chambers) -> None:
+    chambers.share = np.full(16, math.nan)
+    memory = chambers.run(25)
+    assert (memory.mode, memory.reason) == (Mode.VENTING, 'no measured pressures for 0.2 s')
+
+
+def test_chambers_without_a_number_count_as_empty(bench: Bench, chambers: Chambers) -> None:
+    """If no chamber that should have air says so: the vented ones cannot speak for them."""
+    inflated = bench.loop.memory.pressure > 20e3
+    assert 0 < np.sum(inflated) < 16
+    chambers.share = np.where(inflated, math.nan, 1.0)
+    assert chambers.run(60).mode is Mode.FOLLOWING
+    assert chambers.run(25).reason == 'chambers that stay empty'
+
+
 @pytest.mark.parametrize(
-    'share', [np.full(16, 0.5), np.r_[np.zeros(15), 1.0], np.full(16, 1.5), np.full(16, math.nan)]
+    'share',
+    [
+        np.full(16, 0.5),
+        np.r_[np.zeros(15), 1.0],
+        np.full(16, 1.5),
+        np.r_[math.nan, np.ones(15)],
+        np.r_[np.full(15, math.nan), 1.0],
+    ],
 )
 def test_a_poor_sensor_or_chamber_does_not_vent(share: np.ndarray) -> None:
-    """Leaks, wrong gains, one chamber that follows among many that do not: the bridge tells of them."""
+    """Leaks, wrong gains, no number, one chamber that follows among many that do not: the bridge tells of them."""
     bench = Bench(co_contraction=0.5)
     bench.run()
     bench.loop.follow(bench.t, bench.reference)

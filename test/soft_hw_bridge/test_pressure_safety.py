@@ -278,6 +278,44 @@ def test_a_peak_is_borne():
     assert not guard.is_stopped
 
 
+def follow_blindly(guard, t, measured, duration):
+    """Command 100 kPa in every cycle, while the chambers measure this; return the time and the last output."""
+    for _ in range(round(duration / DT)):
+        t, output = follow(guard, t, [100e3] * CHAMBERS, DT)
+        guard.measured(t, np.array(measured))
+    return t, output
+
+
+@pytest.mark.parametrize('nothing', [math.nan, -math.inf])
+def test_measurements_of_which_none_is_finite_vent_and_refuse(nothing):
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
+    t, output = follow_blindly(guard, t, [nothing] * CHAMBERS, 0.2)
+    np.testing.assert_array_equal(output, 100e3)
+    t, output = follow_blindly(guard, t, [nothing] * CHAMBERS, 0.8)
+    assert not output.any()
+    assert guard.reason == 'measured pressures are not finite'
+    t, output = follow_blindly(guard, t, [0.0] * CHAMBERS, 0.5)
+    assert not output.any()  # as after every venting, zero comes first
+    t, _ = follow(guard, t, [0.0] * CHAMBERS, 0.1)
+    np.testing.assert_array_equal(follow_blindly(guard, t, [100e3] * CHAMBERS, 0.5)[1], 100e3)
+
+
+def test_one_chamber_that_is_no_number_vents_nothing_and_hides_nothing():
+    """Neither the others' overpressure nor its own, if that was the last thing it said."""
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
+    t, output = follow_blindly(guard, t, [math.nan, 100e3, 100e3], 1.0)
+    np.testing.assert_array_equal(output, 100e3)
+    for last_words in ([200e3, 100e3, 100e3], [math.nan, 100e3, 200e3], [math.inf, 100e3, 100e3]):
+        guard = armed()
+        guard.measured(0.0, np.array(last_words))
+        guard.measured(0.05, np.full(CHAMBERS, math.nan))
+        assert not guard.is_stopped
+        guard.measured(0.11, np.array([math.nan, 100e3, math.nan]))
+        assert guard.is_stopped
+
+
 @pytest.mark.parametrize(
     'change',
     [{'maximum': 0.0}, {'maximum': math.nan}, {'minimum': 1.0}, {'slew': 0.0}, {'vent_time': math.inf}],
