@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,11 +26,7 @@ PERIOD = 5e-3  # [s] of the state, 200 Hz
 STIFFER, LESS_DAMPED = 1.1, 0.8  # the plant against the model
 SENSOR_RATE = 125.0  # [Hz] what a state_estimator takes of faster devices
 BEND = 0.5  # of the largest pressure
-SENSORS = (
-    Sensor(name='tracker2', kind='vive', frame='segment2'),
-    Sensor(name='tracker4', kind='vive', frame='segment4'),
-    Sensor(name='fiber', kind='fiber', frame='base'),
-)
+TRACKED, EVERY_SEGMENT = (2, 4), (1, 2, 3, 4)  # segments with a Vive tracker at their end
 
 
 class Packet(NamedTuple):
@@ -51,15 +47,17 @@ class Run(NamedTuple):
     qd: Array
 
 
-def model() -> sd.Robot:
+def model(tracked: Sequence[int] = TRACKED) -> sd.Robot:
     """The honeycomb arm of its file with trackers and a fiber besides the plates and the F/T sensor."""
     arm = sd.load('honeycomb_arm').description
-    return sd.Robot(dataclasses.replace(arm, sensors=(*arm.sensors, *SENSORS)))
+    trackers = [Sensor(name=f'tracker{k}', kind='vive', frame=f'segment{k}') for k in tracked]
+    fiber = Sensor(name='fiber', kind='fiber', frame='base')
+    return sd.Robot(dataclasses.replace(arm, sensors=(*arm.sensors, *trackers, fiber)))
 
 
-def plant_description() -> Description:
+def plant_description(tracked: Sequence[int] = TRACKED) -> Description:
     """The model with other springs and dampers; the plant is also cut finer. Its masses are those of the scales."""
-    arm = model().description
+    arm = model(tracked).description
     segments = []
     for segment in arm.segments:
         law = segment.material
@@ -125,9 +123,9 @@ class Devices:
         return np.maximum(self._plant.pressure + self._rng.normal(0.0, sigma, 16), 0.0)
 
 
-def record(seconds: float, seed: int, tip_load: float = 0.0) -> Run:
+def record(seconds: float, seed: int, tip_load: float = 0.0, tracked: Sequence[int] = TRACKED) -> Run:
     """Let the plant move for a while."""
-    plant = Plant(plant_description(), TICK, tip_load)
+    plant = Plant(plant_description(tracked), TICK, tip_load)
     pressure = command(np.random.default_rng(seed), plant.description.actuation.pressure_max)
     devices, packets, angles = Devices(plant, seed + 1000), [], [joint_angles(plant.poses()).ravel()]
     for k in range(round(seconds / TICK) + 1):
@@ -159,7 +157,7 @@ def estimates(
     run: Run,
     estimator: ModelFilter | PoseDifferentiator,
     kinds: set[str],
-    spoil: Callable[[Packet], Packet | None] = lambda packet: packet,
+    spoil: Callable[[Packet], Packet | None] | None = None,
 ) -> tuple[Array, Array]:
     """(q, qd) of now at the times of the run, from the packets of some kinds that had arrived; NaN before the first.
 
@@ -170,7 +168,7 @@ def estimates(
     packet = next(packets, None)
     for k, now in enumerate(run.t):
         while packet is not None and packet.arrival <= now + 1e-9:
-            changed = spoil(packet)
+            changed = packet if spoil is None else spoil(packet)
             if changed is not None:
                 feed(estimator, changed)
             packet = next(packets, None)
