@@ -1,7 +1,7 @@
 """Known truth, found again from bags: python -m benchmarks.recovery [CASE ...] [--seed 1] [--write-docs]
 
 Each case records bags of a robot whose numbers are known, with noise, reads them as `identify` does, spoils the numbers
-in the robot file, and lets a method find them. The first five are motions of the model itself, so that there is no
+in the robot file, and lets a method find them. Those without `rig` are motions of the model itself, so that there is no
 model error. `rig_*` are recorded from the running nodes of the virtual rig, whose plant is a finely divided MuJoCo arm,
 so that the deviation is the model's error; these need ROS: tools/run.py --own-domain python -m benchmarks.recovery
 """
@@ -85,13 +85,17 @@ def step_response(method: str) -> Made:
     return case
 
 
-def random_steps(folder: Path, seed: int) -> Case:
+def random_steps(method: str) -> Made:
     """Jensen's arm under three random steps of 2 s, seen by its trackers; noise 1 mrad."""
-    robot, rng, t = Robot(load_description('pneumatic_arm')), np.random.default_rng(seed), seconds(6.0)
-    p = steps(t, rng.uniform(0.0, 150e3, (3, 12)), 2.0, 0.05)
-    rig = Rig(robot, moved(robot, t, p), noise=1e-3, seed=seed)
-    recording = recorded(folder / 'steps', rig, {'poses': 100.0, 'pressure': 100.0}, 20.0)
-    return Case(robot.description, [recording], 'least_squares', options=Options(starts=2))
+
+    def case(folder: Path, seed: int) -> Case:
+        robot, rng, t = Robot(load_description('pneumatic_arm')), np.random.default_rng(seed), seconds(6.0)
+        p = steps(t, rng.uniform(0.0, 150e3, (3, 12)), 2.0, 0.05)
+        rig = Rig(robot, moved(robot, t, p), noise=1e-3, seed=seed)
+        recording = recorded(folder / 'steps', rig, {'poses': 100.0, 'pressure': 100.0}, 20.0)
+        return Case(robot.description, [recording], method, options=Options(starts=2))
+
+    return case
 
 
 def mehl(folder: Path, seed: int) -> Case:
@@ -110,18 +114,22 @@ def mehl(folder: Path, seed: int) -> Case:
     return Case(robot.description, recordings, 'mehl', step=5e-3)
 
 
-def wang(folder: Path, seed: int) -> Case:
-    """Wang's arm: three free swings from random poses, and one slow inflation; noise 0.1 mrad."""
-    robot, rng, t = Robot(load_description('honeycomb_arm')), np.random.default_rng(seed), seconds(4.0)
-    recordings, rates = [], {'poses': 100.0, 'pressure': 100.0}
-    for k, q0 in enumerate(0.15 * rng.standard_normal((3, 8))):
-        rig = Rig(robot, moved(robot, t, np.zeros((t.size, 16)), q0), noise=1e-4, seed=10 * seed + k)
-        recordings.append(recorded(folder / f'swing{k}', rig, rates, 20.0))
-    slow, m = seconds(20.0)[:, None], np.arange(16)
-    p = 60e3 * (1 + np.sin(2 * np.pi * slow / 20 * (1 + m % 5) + m)) * np.minimum(slow / 4, 1)
-    rig = Rig(robot, moved(robot, slow[:, 0], p), noise=1e-4, seed=10 * seed + 9)
-    recordings.append(recorded(folder / 'inflation', rig, rates, 3.0, 50.0))
-    return Case(robot.description, recordings, 'wang')
+def wang(noise: float) -> Made:
+    """Wang's arm: three free swings from random poses, and one slow inflation; noise [rad]."""
+
+    def case(folder: Path, seed: int) -> Case:
+        robot, rng, t = Robot(load_description('honeycomb_arm')), np.random.default_rng(seed), seconds(4.0)
+        recordings, rates = [], {'poses': 100.0, 'pressure': 100.0}
+        for k, q0 in enumerate(0.3 * rng.standard_normal((3, 8))):
+            rig = Rig(robot, moved(robot, t, np.zeros((t.size, 16)), q0), noise=noise, seed=10 * seed + k)
+            recordings.append(recorded(folder / f'swing{k}', rig, rates, 20.0))
+        slow, m = seconds(20.0)[:, None], np.arange(16)
+        p = 60e3 * (1 + np.sin(2 * np.pi * slow / 20 * (1 + m % 5) + m)) * np.minimum(slow / 4, 1)
+        rig = Rig(robot, moved(robot, slow[:, 0], p), noise=noise, seed=10 * seed + 9)
+        recordings.append(recorded(folder / 'inflation', rig, rates, 3.0, 50.0))
+        return Case(robot.description, recordings, 'wang')
+
+    return case
 
 
 def on_rig(robot: str, method: str, keys: Sequence[str] = (), starts: int = 1) -> Made:
@@ -139,11 +147,13 @@ def on_rig(robot: str, method: str, keys: Sequence[str] = (), starts: int = 1) -
 
 
 CASES: dict[str, Made] = {
-    'least_squares': random_steps,
+    'least_squares': random_steps('least_squares'),
     'jensen': step_response('jensen'),
+    'jensen_arm': random_steps('jensen'),
     'godage': step_response('godage'),
     'mehl': mehl,
-    'wang': wang,
+    'wang': wang(1e-4),
+    'wang_1mrad': wang(1e-3),
     'rig_least_squares': on_rig('pneumatic_arm', 'least_squares', starts=2),
     'rig_jensen': on_rig('bending_actuator', 'jensen', SHARED),
     'rig_godage': on_rig('bending_actuator', 'godage', SHARED),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def recordings_of(robot: Robot, options: argparse.Namespace) -> list[Recording]:
 
 
 def read_arrays(path: Path, robot: Robot) -> Recording:
-    """A recording from an .npz file. Raises ValueError that names what is missing."""
+    """A recording from an .npz file. Raises ValueError that names the file and what is missing or wrong."""
     try:
         with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
@@ -97,9 +97,14 @@ def read_arrays(path: Path, robot: Robot) -> Recording:
     missing = [name for name in ('t', 'q', 'qd', 'pressure') if name not in arrays]
     if missing:
         raise ValueError(f'{path}: expected the arrays t, q, qd, pressure; {", ".join(missing)} missing')
-    arrays.setdefault('qdd', np.gradient(arrays['qd'], arrays['t'], axis=0))
     known = {name: arrays[name] for name in ('t', 'q', 'qd', 'qdd', 'pressure', 'wrench_B') if name in arrays}
-    return Recording(robot.name, **known)
+    try:  # qd takes the place of accelerations until it is known to be one that has them
+        recording = Recording(robot.name, **{'qdd': known['qd'], **known})
+    except ValueError as error:
+        raise ValueError(f'{path}: {error}') from None
+    if 'qdd' in known:
+        return recording
+    return replace(recording, qdd=np.gradient(recording.qd, recording.t, axis=0))
 
 
 def text_of(robot: Robot, found: Identification) -> str:

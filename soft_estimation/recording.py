@@ -45,21 +45,24 @@ class Recording:
     bandwidth: float | None = None
 
     def __post_init__(self) -> None:
-        t = as_array('t', self.t)
-        if t.ndim != 1 or t.size < 2 or np.any(np.diff(t) <= 0.0):
-            raise ValueError(f't: expected at least 2 rising times, got shape {t.shape}')
-        if not np.allclose(np.diff(t), t[1] - t[0], rtol=1e-3):
-            raise ValueError('t: expected even intervals')
+        object.__setattr__(self, 't', as_array('t', self.t))
+        _check_times(self.t)
         for name in ('q', 'qd', 'qdd', 'pressure', 'wrench_B'):
             value = getattr(self, name)
             if value is None:
                 continue
             value = as_array(name, value)
-            if value.ndim != 2 or value.shape[0] != t.size:
-                raise ValueError(f'{name}: expected {t.size} rows, got shape {value.shape}')
+            if value.ndim != 2 or value.shape[0] != self.t.size:
+                n = self.t.size
+                raise ValueError(f'{name}: expected {n} rows, got shape {value.shape}; t has {n} times')
             object.__setattr__(self, name, value)
+        widths = {'qd': self.q.shape[1], 'qdd': self.q.shape[1], 'wrench_B': 6}
+        for name, width in widths.items():
+            value = getattr(self, name)
+            if value is not None and value.shape[1] != width:
+                raise ValueError(f'{name}: expected {width} columns, got {value.shape[1]}')
         if self.seen is None:
-            object.__setattr__(self, 'seen', np.ones(t.size, bool))
+            object.__setattr__(self, 'seen', np.ones(self.t.size, bool))
 
     @property
     def dt(self) -> float:
@@ -81,6 +84,17 @@ class Recording:
             for name in ('t', 'q', 'qd', 'qdd', 'pressure', 'wrench_B', 'seen')
         }
         return replace(self, **{**cut, 't': self.t[rows] - self.t[rows][0]})
+
+
+def _check_times(t: Array) -> None:
+    if t.ndim != 1 or t.size < 2:
+        raise ValueError(f't: expected at least 2 times in a row, got shape {t.shape}')
+    steps = np.diff(t)
+    uneven = np.abs(steps - steps[0]) > 1e-3 * steps[0]
+    for what, wrong in (('rising times', steps <= 0.0), ('even intervals', uneven)):
+        if np.any(wrong):
+            k = int(np.argmax(wrong))
+            raise ValueError(f't: expected {what}, got {t[k]:.9g} s and then {t[k + 1]:.9g} s')
 
 
 def read_recording(

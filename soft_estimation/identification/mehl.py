@@ -30,6 +30,7 @@ from ..smoothing import smoothing_spline
 from . import swarm
 from .options import Checkpoint, Options, Report
 from .problem import Problem, follow_evenly
+from .uncertainty import summed
 
 PARTICLES = 20
 PENALTY = 1e6
@@ -83,7 +84,7 @@ def keys(robot: Description) -> list[str]:
 def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
     """x of all ten parameters. Raises ValueError if a recording has no base wrench."""
     robot, motions = Robot(problem.description), [_motion(recording) for recording in problem.recordings]
-    mass = mass_from_force(problem, robot, motions)
+    mass, _ = mass_from_force(problem, robot, motions)
     inner = _Inner(problem, robot, motions, mass)
     total = max(1, options.trials // PARTICLES)
 
@@ -107,8 +108,15 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
     return np.concatenate([settled.x, rest])
 
 
-def mass_from_force(problem: Problem, robot: Robot, motions: list[_Motion]) -> float:
-    """m that fits f_z best."""
+def mass_std(problem: Problem) -> dict[int, float]:
+    """Standard deviation [kg] of the mass, by its place among the unknowns."""
+    motions = [_motion(recording) for recording in problem.recordings]
+    _, std = mass_from_force(problem, Robot(problem.description), motions)
+    return {k: std for k, p in enumerate(problem.parameters) if p.targets[0].field == 'mass'}
+
+
+def mass_from_force(problem: Problem, robot: Robot, motions: list[_Motion]) -> tuple[float, float]:
+    """m that fits f_z best, and its standard deviation for a misfit that lasts, as that of the other unknowns."""
     arc = robot.description.segments[0]
     bare, unit = (
         Robot(dataclasses.replace(robot.description, segments=(dataclasses.replace(arc, mass=m),)))
@@ -123,12 +131,14 @@ def mass_from_force(problem: Problem, robot: Robot, motions: list[_Motion]) -> f
         wanted.append((unit.base_wrench(*state) - known)[motion.rows, FORCE_Z])
         measured.append((motion.smooth(recording.wrench_B) - known)[motion.rows, FORCE_Z])
     f, f_unit = np.concatenate(measured), np.concatenate(wanted)
-    mass = float(f @ f_unit / (f_unit @ f_unit))
+    square = float(f_unit @ f_unit)
+    mass = float(f @ f_unit) / square
     if not mass > 0.0:
         raise ValueError(
             f'method mehl: the base force gives a mass of {mass:.3g} kg; is its sign that on the robot?'
         )
-    return mass
+    pulls = [(u * (f - mass * u))[:, None] for f, u in zip(measured, wanted, strict=True)]
+    return mass, float(np.sqrt(summed(pulls)[0, 0])) / square
 
 
 class _Inner:

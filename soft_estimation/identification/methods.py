@@ -30,13 +30,15 @@ class Method(NamedTuple):
     search: Search
     keys: Callable[[Description], list[str]]
     summary: str
-    known: tuple[str, ...] = ()  # fields that it does not find from the motion
+    aside: Callable[[Problem], dict[int, float]] = (
+        lambda problem: {}
+    )  # std of what is not found from the motion
 
 
 METHODS = {
     'least_squares': Method(least_squares.search, default_keys, 'multi-start least squares, exact slopes'),
     'jensen': Method(jensen.search, default_keys, 'Optuna on free-run error'),
-    'mehl': Method(mehl.search, mehl.keys, 'mass from f_z, regressor in a particle swarm', ('mass',)),
+    'mehl': Method(mehl.search, mehl.keys, 'mass from f_z, regressor in a particle swarm', mehl.mass_std),
     'wang': Method(wang.search, wang.keys, 'free swing, then slow inflation'),
     'godage': Method(godage.search, default_keys, 'differential evolution on step responses'),
 }
@@ -98,9 +100,7 @@ def identify(
     store = Checkpoint(checkpoint, f'{method} {problem.fingerprint}')
     x = METHODS[method].search(problem, options or Options(), report, store)
     try:
-        fields = METHODS[method].known
-        known = [k for k, p in enumerate(problem.parameters) if p.targets[0].field in fields]
-        uncertainty = assess(problem, x, known)
+        uncertainty = assess(problem, x, METHODS[method].aside(problem))
     except SingularInertia as error:
         unknown = np.full(x.size, math.nan)
         uncertainty = Uncertainty(unknown, (f'uncertainty is not known: {error}',))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,14 +27,16 @@ START_STEPS = 8  # evaluations to find the starts of the windows
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """Standard deviations (p,) in the units of the file (inf: not determined; nan: found otherwise), and warnings."""
+    """Standard deviations (p,) in the units of the file (inf: not determined; nan: not known), and warnings."""
 
     std: Array
     warnings: tuple[str, ...]
 
 
-def assess(problem: Problem, x: Array, known: Sequence[int] = ()) -> Uncertainty:
-    """Standard deviations of x, with the starts of the windows unknown too; `known` places do not vary.
+def assess(problem: Problem, x: Array, known: Mapping[int, float] | None = None) -> Uncertainty:
+    """Standard deviations of x, with the starts of the windows unknown too.
+
+    known: standard deviations of unknowns found from something else than the motion, by place; they do not vary here.
 
     Covariance H^-1 S H^-1 with H = J^T J and S that of J^T r summed over lags: a model's error lasts, and does not
     average out like noise.                                                        [Newey and West, Econometrica 1987]
@@ -49,7 +51,8 @@ def assess(problem: Problem, x: Array, known: Sequence[int] = ()) -> Uncertainty
     J = np.concatenate(projected)
     size = np.linalg.norm(J, axis=0)
     seen = np.flatnonzero(size > NOTHING * max(float(size.max()), np.finfo(float).tiny))
-    seen = seen[~np.isin(seen, known)]
+    aside = dict(known or {})
+    seen = seen[~np.isin(seen, list(aside))]
     unit = J[:, seen] / size[seen]
     _, s, Vt = np.linalg.svd(unit, full_matrices=False)
     inverse = (Vt.T / np.maximum(s, NOTHING) ** 2) @ Vt
@@ -58,11 +61,11 @@ def assess(problem: Problem, x: Array, known: Sequence[int] = ()) -> Uncertainty
         (part * r[:, None]).reshape(-1, problem.moving.size, seen.size).sum(1)
         for part, r in zip(np.split(unit, ends), np.split(residuals, ends), strict=True)
     ]
-    covariance = inverse @ _summed(pulls) @ inverse
+    covariance = inverse @ summed(pulls) @ inverse
     std = np.full(x.size, np.inf)
-    std[list(known)] = np.nan
     std[seen] = np.sqrt(np.diag(covariance)) / size[seen]
     std *= np.abs([p.slope(now) for p, now in zip(problem.parameters, x, strict=True)])
+    std[list(aside)] = list(aside.values())
     together = [seen[np.abs(row) > PART] for row, value in zip(Vt, s, strict=True) if value < ALIKE]
     return Uncertainty(std, _warnings(problem.parameters, x, std, together))
 
@@ -86,7 +89,7 @@ def _range(A: Array) -> Array:
     return U[:, s > 1e-10 * s[0]] if s.size and s[0] > 0.0 else U[:, :0]
 
 
-def _summed(pulls: Sequence[Array]) -> Array:
+def summed(pulls: Sequence[Array]) -> Array:
     """Covariance of the sum of pulls (n, p) of all windows, with Bartlett's weights over lags up to n^(1/2)."""
     total = np.zeros((pulls[0].shape[1],) * 2)
     for pull in pulls:

@@ -28,6 +28,7 @@ LINEAR = ('stiffness', 'cubic_stiffness', 'damping', 'gain', 'mass')
 LEAST_FACTOR = 1e-3
 MODES = 8
 SETTLE = 0.5  # [s] after the release, by when all but the slow modes are below the noise
+SHORT = 0.5  # [s] of a swing after that, which is too little to fit anything to
 
 
 def keys(robot: Description) -> list[str]:
@@ -49,7 +50,7 @@ def keys(robot: Description) -> list[str]:
 def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
     """x in one or two solutions of linear equations; unknowns that no recording speaks of stay as they are in the file.
 
-    Raises ValueError for unknowns in which the forces are not linear, and without a swing.
+    Raises ValueError for unknowns in which the forces are not linear, and without a swing of a second.
     """
     for parameter in problem.parameters:
         if parameter.targets[0].field not in LINEAR:
@@ -105,6 +106,9 @@ def _moved(parameter: Parameter, x: float, factor: float) -> float:
 
 def _smooth(problem: Problem, recording: Recording) -> States:
     """A swing as damped sinusoids, in the coordinates that move."""
+    if recording.duration < SETTLE + SHORT:
+        least = f'a free swing of at least {SETTLE + SHORT:g} s'
+        raise ValueError(f'method wang: expected {least}, got one of {recording.duration:.3g} s')
     moving, rows = problem.moving, recording.t >= SETTLE
     q, pressure = recording.q[rows], np.zeros_like(recording.pressure[rows])
     swing = fit_swing(recording.t[rows], q[:, moving], MODES)

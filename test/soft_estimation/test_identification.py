@@ -103,13 +103,17 @@ def test_mehls_values_are_found_again(tip_load: float) -> None:
     true = select(truth, [p.key for p in problem.parameters])
     for parameter, now, right in zip(problem.parameters, x, true, strict=True):
         assert parameter.value(now) == pytest.approx(right.shown, rel=0.02), parameter.key
+    ((place, std),) = mehl_way.mass_std(problem).items()
+    assert problem.parameters[place].key == 'actuator.mass'
+    assert abs(problem.parameters[place].value(x[place]) - true[place].shown) < 4.0 * std
+    assert std < 0.01 * true[place].shown
 
 
 def test_wangs_values_are_found_again() -> None:
     truth, rng = load_description('honeycomb_arm'), np.random.default_rng(1)
     robot, t, slow = Robot(truth), np.arange(0.0, 4.0, 0.01), np.arange(0.0, 8.0, 0.04)
     none, m = np.zeros((t.size, 16)), np.arange(16)
-    starts = 0.15 * rng.standard_normal((3, 8))
+    starts = 0.3 * rng.standard_normal((3, 8))
     runs = [recorded(robot, t, none, q0=q0, noise=1e-4, seed=k) for k, q0 in enumerate(starts)]
     pressure = (
         60e3 * np.sin(slow[:, None] * (0.2 + 0.1 * (m % 5)) + m) ** 2 * np.minimum(slow / 3, 1)[:, None]
@@ -119,8 +123,7 @@ def test_wangs_values_are_found_again() -> None:
     x = METHODS['wang'].search(problem, Options(), lambda part, note: None, Checkpoint(None, ''))
     true = select(truth, [p.key for p in problem.parameters])
     for parameter, now, right in zip(problem.parameters, x, true, strict=True):
-        weak = parameter.key.startswith('segment4.damping')  # the last segment's damper moves next to nothing
-        assert parameter.value(now) == pytest.approx(right.shown, rel=0.03 if weak else 0.02), parameter.key
+        assert parameter.value(now) == pytest.approx(right.shown, rel=0.02), parameter.key
 
 
 def test_a_low_bandwidth_does_not_pass_for_damping(bending) -> None:
@@ -200,5 +203,8 @@ def test_methods_refuse_what_they_cannot_use(bending) -> None:
         problem_of(guess, [recording], 'mehl')
     with pytest.raises(ValueError, match='free swing'):
         identify(problem_of(guess, [recording], 'wang'), 'wang')
+    short = replace(recording, pressure=np.zeros_like(recording.pressure)).part(0.0, 0.6)
+    with pytest.raises(ValueError, match='swing of at least 1 s, got one'):
+        identify(problem_of(guess, [short], 'wang', SHARED), 'wang')
     with pytest.raises(ValueError, match='method must be one of'):
         problem_of(guess, [recording], 'guess')

@@ -66,6 +66,28 @@ def test_arrays_that_are_missing_are_named(lab, capsys) -> None:
     assert 'q, qd, pressure missing' in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ('rows', 'arrays', 'text'),
+    [
+        (1, {}, 't: expected at least 2 times in a row, got shape (1,)'),
+        (None, {'t': np.full(150, 'now')}, 't: expected numbers'),
+        (None, {'t': np.arange(149) * 0.01}, 'q: expected 149 rows, got shape (150, 5); t has 149 times'),
+        (None, {'qd': np.zeros((149, 5))}, 'qd: expected 150 rows, got shape (149, 5)'),
+        (None, {'qd': np.zeros((150, 4))}, 'qd: expected 5 columns, got 4'),
+        (None, {'wrench_B': np.zeros((150, 3))}, 'wrench_B: expected 6 columns, got 3'),
+        (None, {'t': np.zeros(150)}, 't: expected rising times, got 0 s and then 0 s'),
+    ],
+)
+def test_arrays_that_do_not_fit_are_one_line_with_the_file(lab, capsys, rows, arrays, text) -> None:
+    with np.load(lab / 'run.npz') as file:
+        whole = {name: file[name][:rows] for name in file.files}
+    np.savez(lab / 'run.npz', **{**whole, **arrays})
+    assert command(lab) == 2
+    error = capsys.readouterr().err
+    assert f'run.npz: {text}' in error
+    assert error.count('identify: ') == 1
+
+
 def test_a_damaged_file_of_arrays_is_one_line(lab, capsys) -> None:
     whole = (lab / 'run.npz').read_bytes()
     middle = len(whole) // 2
