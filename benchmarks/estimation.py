@@ -240,6 +240,7 @@ def page(found: Study, seconds: float) -> str:
     table = [HEADER, ['---'] * len(HEADER), *rows(found)]
     lines = '\n'.join(f'| {" | ".join(row)} |' for row in table)
     number, loads = figures_of(found), ', '.join(f'{1e3 * load:.0f}' for load in LOADS)
+    known, without = f'{LOAD_KNOWN:g} to {LOAD_SECONDS:g} s', f'{number["without"]:.0f} %'
     clean, spoilt, lost = (
         f'{1e3 * e.q:.2f} mrad and {e.qd:.4f} rad/s' for e in (found.clean, found.spoilt, found.lost)
     )
@@ -257,7 +258,7 @@ are not measured at all it is {lost}: what they cost is what they would have tol
 
 **Tip loads** of {loads} g, in motion, from motion capture, pressures and the F/T sensor,
 {len(found.masses[LOADS[0]])} runs of each: at most {number['with F/T']:.1f} % off at any time
-from {LOAD_KNOWN:g} to {LOAD_SECONDS:g} s after the start. Without the F/T sensor a mass is not told from wrong springs: up to {number['without']:.0f} % off.
+from {known} after the start. Without the F/T sensor a mass is not told from wrong springs: up to {without} off.
 
 ![Estimated tip loads over time](figures/estimation_loads.png)"""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.consistency import ROBOTS, consistency
+from benchmarks.consistency import ROBOTS, consistency, on_rig
 
 
 @pytest.mark.parametrize('name', ROBOTS)
@@ -14,3 +14,11 @@ def test_errors_and_innovations_of_whole_arms_are_as_large_as_the_filter_says(na
     assert found.state.is_in_band
     assert found.q.is_in_band
     assert found.innovations.is_in_band
+
+
+def test_on_the_virtual_rig_the_default_filter_is_careful() -> None:
+    """Squares of errors against variances, which would be 1: the misfit that it reckons with is not all there."""
+    state, q, innovations = on_rig(seed=300, seconds=2.5)
+    assert 0.1 < state < 1.0
+    assert 0.1 < q < 1.0
+    assert 0.03 < innovations < 1.0
