@@ -300,7 +300,14 @@ def test_a_load_at_the_tip_is_weighed(ros_process: Any, ros_client_node: Any, fi
     rig = Rig(ros_client_node, finger, load=0.3)
     rig.kinds = {'mocap', 'ft'}
     ros_process(NODE, {'robot': str(finger), 'sensors': ['marker', 'ft'], 'rate': 100.0})
-    rig.run(lambda: rig.loads and abs(rig.loads[-1].inertia.m - 0.3) < 0.03, 'a load of 300 g')
+    rig.run(lambda: rig.states, 'a state')
+    known = time_to_seconds(rig.states[0].header.stamp) + 2.0
+
+    def late() -> list[float]:
+        return [load.inertia.m for load in rig.loads if time_to_seconds(load.header.stamp) > known]
+
+    rig.run(lambda: len(late()) > 5, 'loads after two seconds')
+    assert late() == pytest.approx([0.3] * len(late()), abs=0.03)
     assert rig.loads[-1].header.frame_id == 'joint'
     weight_T = rig.robot.pose(rig.q, 'tip')[:3, :3].T @ [0.0, 0.0, -9.81 * 0.3]
 
