@@ -40,6 +40,9 @@ def test_the_state_has_no_flip_and_no_gap_is_smooth_and_wires_agree(name: str) -
     assert np.array_equal(q, found.plates)
     settled = (found.times > found.t[0] + 0.5) & (found.times < found.t[-1])
     assert np.all(np.abs(qd[settled]).max(0) < [1.3, 0.07, 1.3, 0.07])
+    accelerations = asu_estimate.RATE * np.diff(qd, axis=0)[settled[1:]]
+    assert np.all(np.sqrt(np.mean(accelerations**2, 0)) < [6.0, 0.25, 6.0, 0.25])
+    assert np.all(np.abs(accelerations).max(0) < [120.0, 8.0, 120.0, 8.0])
     spline = smoothing_spline(found.t, found.samples, 2.0)  # the same, without haste
     off = np.sqrt(np.mean((q - spline(found.times))[settled] ** 2, 0))
     assert np.all(off < [8e-3, 5e-4, 8e-3, 5e-4])
