@@ -12,36 +12,34 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
-from copy import copy
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.closed_loop_listener import MOMENTS, Listener, Ways, ways
 from benchmarks.measure import load
+from benchmarks.metronome import Metronomes
 from benchmarks.page import replace_part
-from benchmarks.serialized import stamp_ns, taken
 from soft_dynamics.arguments import Array
 
 METHOD = """
 `simulation.launch.xml` at ordinary priority without F/T sensor and `shape_publisher`: virtual rig, bridges, estimator,
-controller and model are
-processes of their own on one computer, and so is the listener that measures. The configuration controller is asked
-to follow Wang's figure of eight again and again; when states come too late it vents, as the last line tells. A
-frame's way begins when the virtual Motive takes it in hand (its encoding counts; the time is in the packet) and
-ends when the DDS of another process has the command. Stages end when DDS gets the message from its node: the
-poses of the frame, the first state after them, the first command after that. CPU is of one core, user and system.
+controller and model are processes of their own on one computer, and so is the listener that measures. The configuration
+controller is asked to follow Wang's figure of eight again and again; when states come too late it vents, as the last
+lines tell. A frame's way begins when the virtual Motive takes it in hand (its encoding counts; the time is in the
+packet) and ends when the DDS of another process has the command. Stages end when DDS gets the message from its node:
+the poses at the very same places, the state that was begun after them, the next command. CPU is of one core, user and
+system. In the same run a process on each core, of the highest priority, only wakes up every 2 ms and notes when it was
+late: what the machine itself does to anybody. The row "machine awake" is of the frames on whose way no such wake-up was
+late by more than 0.5 ms.
 """
 DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'control.md'
 ROBOT = 'honeycomb_arm'
 TARGET = 5e-3  # [s] packet to command, 99 %
 PATIENCE = 90.0  # [s] until the loop has to run
 SETTLE = 4.0  # [s] for the clocks
-POLL = 2e-3  # [s]
 EIGHT = 10.0  # [s]
-SOONEST = 5e-5  # [s] no node answers a message sooner: what is published earlier answers another one
-PRESSURES = 16 * 8  # bytes of the pressures, with which a command ends
 STAGES = {
     'mocap_bridge: packet to poses': ('sent', 'pose'),
     'state_estimator: poses to state': ('pose', 'state'),
@@ -51,81 +49,16 @@ STAGES = {
 }
 
 
-class Heard(NamedTuple):
-    """When a message was stamped, published and received [ns], and whether it ends with zeros."""
+class Run(NamedTuple):
+    """What was measured."""
 
-    stamp: int
-    published: int
-    received: int
-    is_zero: bool  # of a command: all pressures are
-
-
-@dataclass
-class Ear:
-    """What came on one topic; the messages stay serialized."""
-
-    subscription: Any
-    messages: list[Heard] = field(default_factory=list)
-
-    def drain(self) -> None:
-        """Take all that has come."""
-        for data, info in taken(self.subscription):
-            is_zero = not any(data[-PRESSURES:])
-            published, received = info['source_timestamp'], info['received_timestamp']
-            self.messages.append(Heard(stamp_ns(data), published, received, is_zero))
+    ways: Ways
+    shares: dict[str, float]  # CPU, of one core, by node
+    metronomes: Metronomes
 
 
-class Listener:
-    """Hears poses, states and commands, and the packets themselves as a second client of the virtual Motive."""
-
-    def __init__(self, mocap_port: int) -> None:
-        import rclpy
-        from soft_robot_suite.msg import BodyPoses, ChamberPressures, SoftState
-        from trajectory_msgs.msg import JointTrajectory
-
-        from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
-        from soft_hw_bridge.natnet.client import NatNetClient, NatNetConfig
-
-        self.node = rclpy.create_node('closed_loop_listener')
-        sensor, state = copy(SENSOR), copy(STATE)
-        sensor.depth = state.depth = 2000  # a slow listener loses nothing
-
-        def hear(kind: Any, topic: str, qos: Any) -> Ear:
-            return Ear(self.node.create_subscription(kind, topic, lambda _: None, qos))
-
-        self.poses = hear(BodyPoses, 'mocap/frame', sensor)
-        self.states = hear(SoftState, 'state', state)
-        self.commands = hear(ChamberPressures, 'pressure/command', state)
-        self.references = self.node.create_publisher(JointTrajectory, 'reference/configuration', COMMAND)
-        here = '127.0.0.1'
-        self._tap = NatNetClient(NatNetConfig(server=here, interface=here, command_port=mocap_port))
-        self.frames: list[tuple[int, int]] = []  # exposure and sending [ns], host time
-
-    def close(self) -> None:
-        self._tap.close()
-        self.node.destroy_node()
-
-    def run(self, is_over: Callable[[], bool]) -> None:
-        """Listen."""
-        while not is_over():
-            for ear in (self.poses, self.states, self.commands):
-                ear.drain()
-            for sample in self._tap.poll(0.0):
-                frame, tick_hz = sample.frame, self._tap.info.tick_hz if self._tap.info else 10**9
-                waited = (frame.transmit_ticks - frame.mid_exposure_ticks) * 1_000_000_000 // tick_hz
-                self.frames.append((sample.stamp_ns, sample.stamp_ns + waited))
-            time.sleep(POLL)
-
-    @property
-    def is_complete(self) -> bool:
-        heard = (self.poses.messages, self.states.messages, self.commands.messages, self.frames)
-        return all(len(each) > 50 for each in heard) and self.references.get_subscription_count() > 0
-
-
-def measure(
-    options: argparse.Namespace, say: Callable[[str], None]
-) -> tuple[dict[str, Array], dict[str, float]]:
-    """Return the moments (s since the start) of every frame's way, and the CPU of the nodes."""
+def measure(options: argparse.Namespace, say: Callable[[str], None]) -> Run:
+    """Close the loop and listen to it for a time."""
     import rclpy
 
     import soft_dynamics as sd
@@ -154,6 +87,8 @@ def measure(
                 raise SystemExit(f'closed_loop: the loop does not run after {PATIENCE:g} s')
             say(f'the loop runs; measuring for {seconds:g} s')
             _draw(listener, eight, SETTLE)
+            metronomes = Metronomes()
+            _draw(listener, eight, 1.0)
             pids = dict(simulation.pids)
             cpu, begin, busy = {node: _cpu(pid) for node, pid in pids.items()}, time.time_ns(), _busy()
             _draw(listener, eight, seconds)
@@ -161,10 +96,11 @@ def measure(
             shares = {node: (_cpu(pid) - cpu[node]) / ((end - begin) * 1e-9) for node, pid in pids.items()}
             shares['whole computer'] = (_busy() - busy) / ((end - begin) * 1e-9)
             _draw(listener, eight, 0.5)
+            metronomes.stop()
         finally:
             listener.close()
             rclpy.try_shutdown()
-    return moments(listener, begin, end), shares
+    return Run(ways(listener, begin, end), shares, metronomes)
 
 
 def _draw(listener: Listener, eight: Any, seconds: float) -> None:
@@ -174,40 +110,6 @@ def _draw(listener: Listener, eight: Any, seconds: float) -> None:
         listener.references.publish(eight.message(time.time() + 0.05))
         until = time.monotonic() + min(left, EIGHT + 0.1)
         listener.run(lambda until=until: time.monotonic() > until)
-
-
-def moments(listener: Listener, begin_ns: int, end_ns: int) -> dict[str, Array]:
-    """Return when each frame of a time was sent, and when pose, state and command that came of it were published [s].
-
-    A frame without one of them is left out and counted in `lost`.
-    """
-    pose_stamps = np.array([m.stamp for m in listener.poses.messages])
-    published = {
-        name: np.sort(np.array([m.published for m in ear.messages]))
-        for name, ear in (('state', listener.states), ('command', listener.commands))
-    }
-    arrived = {m.published: m.received for m in listener.commands.messages}
-    ways, lost = [], 0
-    for exposure, sent in listener.frames:
-        if not begin_ns <= sent < end_ns:
-            continue
-        k = int(np.argmin(np.abs(pose_stamps - exposure)))
-        way = [sent, listener.poses.messages[k].published]
-        for times in published.values():
-            later = int(np.searchsorted(times, way[-1] + SOONEST * 1e9))
-            way += [int(times[later])] if later < times.size else []
-        if abs(pose_stamps[k] - exposure) > 2e6 or len(way) < 4:
-            lost += 1
-            continue
-        ways.append([*way, arrived[way[-1]]])
-    columns = 1e-9 * (np.array(ways).T - begin_ns)
-    names = ('sent', 'pose', 'state', 'command', 'arrived')
-    idle = np.mean([m.is_zero for m in listener.commands.messages if begin_ns <= m.published < end_ns])
-    states = (
-        np.mean((published['state'] >= begin_ns) & (published['state'] < end_ns)) * published['state'].size
-    )
-    counts = {'lost': lost, 'idle': idle, 'state rate': states / (1e-9 * (end_ns - begin_ns))}
-    return dict(zip(names, columns, strict=True)) | {name: np.array([x]) for name, x in counts.items()}
 
 
 def _cpu(pid: int) -> float:
@@ -222,16 +124,40 @@ def _busy() -> float:
     return (int(user) + int(nice) + int(system)) / os.sysconf('SC_CLK_TCK')
 
 
-def tables(way: dict[str, Array], shares: dict[str, float]) -> tuple[list[list[str]], list[list[str]]]:
+def tables(run: Run) -> tuple[list[list[str]], list[list[str]]]:
     """Return latencies and CPU as rows, each with its header."""
+    way = dict(zip(MOMENTS, run.ways.moments.T, strict=True))
     stages = [['stage', 'p50', 'p99', 'largest']]
     for name, (start, stop) in STAGES.items():
-        quantiles = np.quantile(way[stop] - way[start], (0.5, 0.99, 1.0))
-        stages.append([name, *(f'{1e3 * value:.2f} ms' for value in quantiles)])
-    own = sum(share for node, share in shares.items() if node != 'whole computer')
-    named = shares | {'all of them': own, 'whole computer': shares['whole computer']}
+        stages.append([name, *_quantiles(1e-9 * (way[stop] - way[start]))])
+    awake = ~run.metronomes.during(way['sent'], way['arrived'])
+    whole = 1e-9 * (way['arrived'] - way['sent'])
+    if awake.any():
+        stages.append(['**packet to command**, machine awake', *_quantiles(whole[awake])])
+    stages.append(['a process that only wakes up: late by', *_quantiles(run.metronomes.lateness)])
+    own = sum(share for node, share in run.shares.items() if node != 'whole computer')
+    named = run.shares | {'all of them': own, 'whole computer': run.shares['whole computer']}
     nodes = [['node', 'CPU'], *([node, f'{100.0 * share:.0f} %'] for node, share in named.items())]
     return stages, nodes
+
+
+def _quantiles(seconds: Array) -> list[str]:
+    return [f'{1e3 * value:.2f} ms' for value in np.quantile(seconds, (0.5, 0.99, 1.0))]
+
+
+def summary(run: Run, seconds: float) -> str:
+    """Return what the tables do not tell."""
+    found = run.ways
+    whole = 1e-9 * (found.moments[:, -1] - found.moments[:, 0])
+    p99 = float(np.quantile(whole, 0.99))
+    stalled = float(np.mean(run.metronomes.during(found.moments[:, 0], found.moments[:, -1])))
+    return (
+        f'{len(whole)} frames in {seconds:g} s, {found.lost} without a command; {found.state_rate:.0f} states a '
+        f'second; vented in {100.0 * found.idle:.0f} % of the commands; the machine stood still on the way of '
+        f'{100.0 * stalled:.1f} % of the frames; {os.cpu_count()} cores, load {load():.1f}, Python '
+        f'{platform.python_version()}. Target {1e3 * TARGET:g} ms (99 % of all frames): '
+        f'{"met" if p99 <= TARGET else "missed"}.'
+    )
 
 
 def text(rows: Sequence[Sequence[str]]) -> str:
@@ -275,18 +201,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def say(message: str) -> None:
         print(f'closed_loop {time.monotonic() - begin:4.0f} s: {message}', file=sys.stderr, flush=True)
 
-    way, shares = measure(options, say)
-    stages, nodes = tables(way, shares)
-    p99 = float(np.quantile(way['arrived'] - way['sent'], 0.99))
-    verdict = 'met' if p99 <= TARGET else 'missed'
-    count, lost = way['sent'].size, int(way['lost'][0])
-    idle = 100.0 * float(way['idle'][0])
-    rate = (
-        f'{count} frames in {options.seconds:g} s, {lost} without a command; {way["state rate"][0]:.0f} states a '
-        f'second; vented in {idle:.0f} % of the commands'
-    )
-    where = f'{os.cpu_count()} cores, load {load():.1f}, Python {platform.python_version()}'
-    line = f'{rate}; {where}. Target {1e3 * TARGET:g} ms (99 %): {verdict}.'
+    run = measure(options, say)
+    stages, nodes = tables(run)
+    line = summary(run, options.seconds)
     print(f'{text(stages)}\n\n{text(nodes)}\n\n{line}')
     if options.write_docs:
         flags = ' --everything' * options.everything + f' --realtime {options.realtime}' * bool(

@@ -1,0 +1,132 @@
+"""Hears the closed loop: packets, poses, states and commands, and which of them came of which."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.serialized import taken
+from soft_dynamics.arguments import Array
+from soft_dynamics.flat_messages import FIELDS, Flat, FlatReader
+
+POLL = 2e-2  # [s] DDS and the kernel note when things come: to look at them more often would only disturb
+SOONEST = 5e-5  # [s] no controller answers a state sooner: what is published earlier answers another one
+MOMENTS = ('sent', 'pose', 'state', 'command', 'arrived')
+
+
+class Heard(NamedTuple):
+    """A message, and when it was published and received [ns]."""
+
+    message: Flat
+    published: int
+    received: int
+
+
+@dataclass
+class Ear:
+    """What came on one topic."""
+
+    subscription: Any
+    reader: FlatReader
+    messages: list[Heard] = field(default_factory=list)
+
+    def drain(self) -> None:
+        """Take all that has come."""
+        for data, info in taken(self.subscription):
+            message = self.reader.read(data)
+            self.messages.append(Heard(message, info['source_timestamp'], info['received_timestamp']))
+
+
+class Listener:
+    """Hears poses, states and commands, and the packets themselves as a second client of the virtual Motive."""
+
+    def __init__(self, mocap_port: int) -> None:
+        import rclpy
+        from soft_robot_suite.msg import BodyPoses, ChamberPressures, SoftState
+        from trajectory_msgs.msg import JointTrajectory
+
+        from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
+        from soft_hw_bridge.natnet.client import NatNetClient, NatNetConfig
+
+        self.node = rclpy.create_node('closed_loop_listener')
+        sensor, state = copy(SENSOR), copy(STATE)
+        sensor.depth = state.depth = 2000  # a slow listener loses nothing
+
+        def hear(kind: Any, topic: str, qos: Any) -> Ear:
+            subscription = self.node.create_subscription(kind, topic, lambda _: None, qos)
+            return Ear(subscription, FlatReader(FIELDS[kind.__name__]))
+
+        self.poses = hear(BodyPoses, 'mocap/frame', sensor)
+        self.states = hear(SoftState, 'state', state)
+        self.commands = hear(ChamberPressures, 'pressure/command', state)
+        self.references = self.node.create_publisher(JointTrajectory, 'reference/configuration', COMMAND)
+        here = '127.0.0.1'
+        self._tap = NatNetClient(NatNetConfig(server=here, interface=here, command_port=mocap_port))
+        self.frames: list[tuple[int, bytes]] = []  # sending [ns] in host time, and where the bodies are
+
+    def close(self) -> None:
+        self._tap.close()
+        self.node.destroy_node()
+
+    def run(self, is_over: Callable[[], bool]) -> None:
+        """Listen."""
+        while not is_over():
+            for ear in (self.poses, self.states, self.commands):
+                ear.drain()
+            for sample in self._tap.poll(0.0):
+                frame, tick_hz = sample.frame, self._tap.info.tick_hz if self._tap.info else 10**9
+                waited = (frame.transmit_ticks - frame.mid_exposure_ticks) * 1_000_000_000 // tick_hz
+                bodies = [body.y_up_to_z_up().p_WB for body in frame.bodies if body.is_tracked]
+                self.frames.append((sample.stamp_ns + waited, np.array(bodies).tobytes()))
+            time.sleep(POLL)
+
+    @property
+    def is_complete(self) -> bool:
+        heard = (self.poses.messages, self.states.messages, self.commands.messages, self.frames)
+        return all(len(each) > 50 for each in heard) and self.references.get_subscription_count() > 0
+
+
+class Ways(NamedTuple):
+    """Of the frames of a time: their moments (frames, 5) [ns], and how many there were that led to no command."""
+
+    moments: Array
+    lost: int
+    state_rate: float  # [1/s]
+    idle: float  # [-] part of the commands that are zero
+
+
+def ways(listener: Listener, begin_ns: int, end_ns: int) -> Ways:
+    """Find the way of each frame that was sent in a time: pose, state, command.
+
+    A pose is of a frame if its bodies are at the very same places; a state is of a pose if it is for a time after that
+    was published and motion capture entered it; a command is of a state if it was published after it.
+    """
+    poses = {heard.message.arrays[0].tobytes(): heard.published for heard in listener.poses.messages}
+    states = [heard for heard in listener.states.messages if 'mocap' in heard.message.texts[3]]
+    stamps = np.array([heard.message.stamp_ns for heard in states])
+    commanded = np.array([heard.published for heard in listener.commands.messages])
+    found, lost = [], 0
+    for sent, places in listener.frames:
+        if not begin_ns <= sent < end_ns:
+            continue
+        pose = poses.get(places)
+        s = int(np.searchsorted(stamps, pose)) if pose else len(states)
+        c = (
+            int(np.searchsorted(commanded, states[s].published + SOONEST * 1e9))
+            if s < len(states)
+            else commanded.size
+        )
+        if c == commanded.size:
+            lost += 1
+            continue
+        arrived = listener.commands.messages[c].received
+        found.append([sent, pose, states[s].published, int(commanded[c]), arrived])
+    within = [heard for heard in listener.commands.messages if begin_ns <= heard.published < end_ns]
+    idle = np.mean([not heard.message.arrays[0].any() for heard in within])
+    count = sum(begin_ns <= heard.published < end_ns for heard in listener.states.messages)
+    return Ways(np.array(found), lost, count / (1e-9 * (end_ns - begin_ns)), float(idle))
