@@ -80,6 +80,17 @@ class NetFtEmulator:
             with contextlib.suppress(OSError):
                 self._socket.sendto(data, client)
 
+    @property
+    def taken(self) -> int:
+        """How many samples the box has taken, as it counts them."""
+        return self._ft_sequence
+
+    def skip(self, count: int) -> None:
+        """Let the numbers of so many samples pass: the box went on while its samples were lost."""
+        with self._lock:
+            self._ft_sequence += count
+            self._rdt_sequence += count
+
     def jump_to(self, rdt_sequence: int) -> None:
         """Let the next record have this number."""
         self._rdt_sequence = rdt_sequence - 1

@@ -31,6 +31,7 @@ class VirtualRig(Node):
     """Runs a rig in a thread of its own."""
 
     config: RigConfig
+    can_wait = True  # real devices have computers of their own
 
     def __init__(self) -> None:
         super().__init__('virtual_rig')

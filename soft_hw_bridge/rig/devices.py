@@ -209,6 +209,10 @@ class Ft(Device):
     def send(self, _t: float, sample: tuple[list[float], list[float]]) -> None:
         self.emulator.send(*sample)
 
+    def skip(self, seconds: float) -> None:
+        """Go on counting while the plant stands still: its samples are the only clock that the box has."""
+        self.emulator.skip(round(seconds * self._stream.rate))
+
 
 class Valves(Device):
     """Pressure I/O: `command` is what the valves were told last."""

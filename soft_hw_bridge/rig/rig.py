@@ -19,7 +19,7 @@ from soft_hw_bridge.rig.fiber import Fiber
 from soft_hw_bridge.rig.plant import Plant
 
 _NS = 1_000_000_000
-LATE = 0.2  # [s] behind by more than this the plant does not catch up: its time stood still
+LATE = 0.03  # [s] behind by more than this the plant does not catch up: its time stood still
 REMEMBER = 5.0  # [s] a warning lasts
 MOST_TICKS = 5  # between two looks at the network
 
@@ -110,8 +110,7 @@ class Rig:
             late = time.monotonic() - due
             if late > LATE:
                 due += late
-                self.clock.start(self.plant.t)
-                self.slips, self._slip_t = self.slips + 1, due
+                self._slip(late)
             self._serve()
             for _ in range(ticks):
                 self.tick()
@@ -152,8 +151,9 @@ class Rig:
             self.devices['vive'] = Vive(config.vive, plant, sensors['vive'], seed + 1)
         if 'fiber' in sensors:
             self.devices['fiber'] = Fiber(config.fiber, plant, _only(sensors['fiber']), self.clock, seed + 2)
-        if 'ft' in sensors:
-            self.devices['ft'] = Ft(config.ft, plant, _only(sensors['ft']), seed + 3)
+        self._ft = Ft(config.ft, plant, _only(sensors['ft']), seed + 3) if 'ft' in sensors else None
+        if self._ft:
+            self.devices['ft'] = self._ft
         self._valves = Valves(config.pressure, plant, seed + 4) if plant.pressure.size else None
         if self._valves:
             self.devices['pressure'] = self._valves
@@ -162,6 +162,13 @@ class Rig:
         """How many ticks may be done together, because nobody outside would notice: to wake up is the dear part."""
         due = min((device.due for device in self.devices.values()), default=0.0)
         return max(1, min(round((due - self.plant.t) / TICK), MOST_TICKS))
+
+    def _slip(self, late: float) -> None:
+        """Let the plant go on from where it is, this many seconds late."""
+        self.clock.start(self.plant.t)
+        self.slips, self._slip_t = self.slips + 1, time.monotonic()
+        if self._ft:
+            self._ft.skip(late)
 
     def _serve(self) -> None:
         for device in self.devices.values():

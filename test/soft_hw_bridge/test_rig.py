@@ -332,6 +332,15 @@ def test_plant_stands_still_rather_than_run_after_a_busy_computer() -> None:
         assert client.state()['t'] - before <= time.monotonic() - t + LATE
 
 
+def test_force_sensor_goes_on_counting_while_the_plant_stands_still() -> None:
+    pauses = [10 * LATE]
+    rig = Rig(RigConfig(), on_tick=lambda _: time.sleep(pauses.pop()) if pauses else None)
+    with running(rig) as client:
+        until(lambda: client.state()['slips'] >= 1)
+        rate, t = rig.config.ft.rate, client.state()['t']
+        assert rig.devices['ft'].emulator.taken > rate * (t + 8 * LATE)
+
+
 @pytest.mark.parametrize('name', robot_names())
 def test_every_shipped_robot_has_a_rig_that_lives(name: str) -> None:
     with Rig(RigConfig(robot=name, pace='stepped')) as rig:
