@@ -88,7 +88,8 @@ class ControllerNode(ManagedNode):
         in_passing(
             self.create_subscription(
                 ChamberPressures, 'pressure/measured', self._on_measured, LATEST, raw=True
-            )
+            ),
+            has_time=True,
         )
         self.create_service(Trigger, '~/emergency_stop', self._on_emergency_stop)
         self.diagnostics = Diagnostics(self, self.robot.name, {'control': self._status})
@@ -174,12 +175,13 @@ class ControllerNode(ManagedNode):
                 f'state of other coordinates than those of {self.robot.name}', throttle_duration_sec=1.0
             )
             return
-        age = (self.get_clock().now().nanoseconds - stamp_ns) * 1e-9
+        now_ns = self.get_clock().now().nanoseconds
+        age = (now_ns - stamp_ns) * 1e-9
         self.loop.feed(State(t - age, q, qd))
         self._awake_t = t
         self._silence.reset()
         if self._pace.take(t):
-            self._cycle(t)
+            self._cycle(t, now_ns)
 
     def _on_measured(self, data: bytes) -> None:
         if not self.active:
@@ -197,13 +199,13 @@ class ControllerNode(ManagedNode):
             self._yielded = True
             return
         self._yielded = False
-        self._cycle(t)
+        self._cycle(t, self.get_clock().now().nanoseconds)
 
-    def _cycle(self, t: float) -> None:
+    def _cycle(self, t: float, now_ns: int) -> None:
+        """Decide and publish the command of time t, which is now_ns by the clock of ROS."""
         if not self.active:
             return
         memory = self.loop.step(t)
-        now_ns = self.get_clock().now().nanoseconds
         self._publisher.publish(self._write_command.write(now_ns, memory.pressure))
         if (memory.mode, memory.reason) != self._told:
             self._told = (memory.mode, memory.reason)

@@ -20,9 +20,9 @@ _WHOLE_PERIOD = 0.5  # [s] so often rclpy's own way is gone too, which also look
 _SERVICE_PERIOD = 0.02  # [s] so often services are looked at while messages stream in
 
 
-def in_passing(subscription: Subscription, is_in_passing: bool = True) -> None:
-    """Let the executor not wait for these messages, but take them all before whatever else it has to do."""
-    subscription.is_in_passing = is_in_passing
+def in_passing(subscription: Subscription, is_in_passing: bool = True, has_time: bool = False) -> None:
+    """Let the executor not wait for these messages, but take them all before, or after, whatever else it has to do."""
+    subscription.is_in_passing, subscription.has_time = is_in_passing, has_time
 
 
 def take_all(subscription: Subscription) -> None:
@@ -106,7 +106,9 @@ class LeanExecutor(SingleThreadedExecutor):
         nodes = self.get_nodes()
         every = [s for node in nodes for s in node.subscriptions]
         subscriptions = [s for s in every if not getattr(s, 'is_in_passing', False)]
-        self._in_passing = [s for s in every if s not in subscriptions]
+        passing = [s for s in every if s not in subscriptions]
+        self._before = [s for s in passing if not s.has_time]
+        self._after = [s for s in passing if s.has_time]
         timers = [t for node in nodes for t in node.timers]
         clients = [c for node in nodes for c in node.clients]
         services = [s for node in nodes for s in node.services]
@@ -134,9 +136,7 @@ class LeanExecutor(SingleThreadedExecutor):
 
     def _call_ready(self, wait_set: Any) -> None:
         """Call what is ready; once entities have changed, the rest is found again by the next wait."""
-        for subscription in self._in_passing:
-            if not self._stale:
-                take_all(subscription)
+        self._take_each(self._before)
         for pointer in wait_set.get_ready_entities('timer'):
             timer = self._timers[pointer]
             if not self._stale and timer.handle.is_timer_ready():
@@ -148,3 +148,9 @@ class LeanExecutor(SingleThreadedExecutor):
             if self._stale:
                 return
             _take(self._subscriptions[pointer])
+        self._take_each(self._after)
+
+    def _take_each(self, subscriptions: list[Subscription]) -> None:
+        for subscription in subscriptions:
+            if not self._stale:
+                take_all(subscription)

@@ -26,6 +26,7 @@ class PressureBridge(BridgeNode[PressureStream]):
     """Hands commands to the guard, and measurements to the topic. Active means armed."""
 
     config: PressureConfig
+    can_wait = True  # a cycle that comes late by a millisecond harms nobody
 
     def __init__(self) -> None:
         super().__init__('pressure_bridge', PressureConfig)

@@ -89,6 +89,14 @@ def test_messages_in_passing_wake_nobody_and_come_before_others(node: Any) -> No
     node.lean._whole_t = time.monotonic()  # rclpy's own way, gone now and then, has another order
     until(node, lambda: 'c' in heard)
     assert heard[-2:] == ['a', 'c']
+    in_passing(made, has_time=True)
+    node.lean.wake()
+    aside.publish(String(data='a'))
+    time.sleep(0.1)
+    talk.publish(String(data='d'))
+    node.lean._whole_t = time.monotonic()
+    until(node, lambda: heard[-1] == 'a')
+    assert heard[-2:] == ['d', 'a']
 
 
 def test_entities_may_come_and_go_in_a_callback(node: Any) -> None:

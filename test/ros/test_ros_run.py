@@ -6,11 +6,13 @@ import os
 import signal
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from std_msgs.msg import String
 
+from soft_dynamics.ros import priority
 from soft_dynamics.ros.priority import raise_priority
 from soft_dynamics.ros.qos import DESCRIPTION
 
@@ -109,6 +111,29 @@ def test_a_thread_that_ends_meanwhile_needs_no_priority(monkeypatch: pytest.Monk
         stop.set()
         thread.join()
     assert thread.native_id in raised
+
+
+@pytest.mark.parametrize('can_wait', [False, True])
+def test_a_node_that_can_wait_takes_one_less(monkeypatch: pytest.MonkeyPatch, can_wait: bool) -> None:
+    taken: list[int] = []
+    monkeypatch.setattr(priority, 'raise_priority', taken.append)
+    monkeypatch.setattr(priority, 'keep_awake', lambda: None)
+    node = SimpleNamespace(can_wait=can_wait, has_parameter=lambda _: True)
+    node.get_parameter = lambda _: SimpleNamespace(value=20)
+    priority.take_priority(node)
+    assert taken == [20 - can_wait]
+
+
+def test_computers_that_may_not_be_kept_awake_do_no_harm(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(priority, '_WAKE_UP_LIMIT', tmp_path / 'none')
+    priority.keep_awake()
+    limit = tmp_path / 'limit'
+    limit.touch()
+    monkeypatch.setattr(priority, '_WAKE_UP_LIMIT', limit)
+    priority.keep_awake()
+    assert limit.read_bytes() == bytes(4)
 
 
 def priorities(pid: int) -> set[int]:
