@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from identification_truth import bending_recording, rectangle, wrong
@@ -153,6 +157,42 @@ def test_an_interrupted_command_goes_on_where_it_was(lab, bag, capsys, monkeypat
     assert on_bag(lab, bag, *more) == 0
     assert calls[0] < 0.9 * whole
     assert (lab / 'arm_identified.yaml').exists()
+    assert not (lab / 'arm_identified.progress.json').exists()
+
+
+KILLED = """
+import os, signal, sys
+from soft_estimation.identification.options import Checkpoint
+from soft_estimation.identify import main
+save = Checkpoint.save
+def save_and_die(self, state):
+    save(self, state)
+    if state['generation'] == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+Checkpoint.save = save_and_die
+main(sys.argv[1:])
+"""
+
+
+def test_a_killed_command_goes_on_where_it_was(lab, monkeypatch) -> None:
+    """A process that SIGKILL ends leaves what it has, and the same command needs no more than what is missing."""
+    keys = ['--fit', '*.stiffness', '--fit', '*.damping', '--step', '0.01']
+    args = [str(lab / 'arm.yaml'), str(lab / 'run.npz'), *keys, '--method', 'godage', '--trials', '160']
+    killed = subprocess.run([sys.executable, '-c', KILLED, *args], capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    names = sorted(path.name for path in lab.iterdir())
+    assert names == ['arm.yaml', 'arm_identified.progress.json', 'run.npz']
+    calls, error = [0], Problem.error
+
+    def counted(self, *args, **options):
+        calls[0] += 1
+        return error(self, *args, **options)
+
+    monkeypatch.setattr(Problem, 'error', counted)
+    assert main(args) == 0
+    resumed, calls[0] = calls[0], 0
+    assert main([*args, '--output', str(lab / 'whole.yaml')]) == 0
+    assert resumed < calls[0] - 4 * 16  # generations of 16 members; the fifth was evaluated twice
     assert not (lab / 'arm_identified.progress.json').exists()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from examples.real_data import asu_arm, silicone_beam
+from examples.real_data import asl_trunk, asu_arm, silicone_beam
 from examples.real_data.bar import bar_error
 from examples.real_data.data import SHARED
 from soft_dynamics.description import load_description
@@ -49,3 +49,18 @@ def test_an_arm_fitted_to_the_second_half_of_a_recording_runs_freely_through_the
     found = asu_arm.fit(load(asu_arm.ROBOT).description, whole.part(half, whole.duration))
     repeat = [1.7, 1.4]  # [deg] of gains and a lag on a repeated run
     assert np.all(asu_arm.model_error(found.description, whole.part(0.0, half)) < repeat)
+
+
+def test_disks_of_the_trunk_tell_its_bends() -> None:
+    trunk = load(asl_trunk.ROBOT)
+    q = 0.4 * np.random.default_rng(1).standard_normal((20, trunk.nq))
+    X = trunk.forward_kinematics(q)
+    ends = [k for k, name in enumerate(trunk.frame_names) if name.startswith('segment')]
+    assert asl_trunk.bends(X[:, ends][..., :3, 3]) == pytest.approx(q, abs=1e-9)
+
+
+def test_the_trunk_follows_its_motors() -> None:
+    """Disks and motors are of the same times; the fit itself takes a minute and is the command's."""
+    seen = asl_trunk.recorded('controlled_1_first100s').part(0.0, 20.0)
+    assert np.all(bar_error(seen, seen, range(6)) < 0.5 * seen.q.std(0))
+    assert np.all(np.isfinite(asl_trunk.free_run_error(load_description(asl_trunk.ROBOT), seen)))
