@@ -63,7 +63,7 @@ class ConfigurationController(ControllerNode):
         with self.refusals():
             t, stamp_ns = time.monotonic(), time_to_ns(message.header.stamp)
             delay = (stamp_ns - self.get_clock().now().nanoseconds) * 1e-9 if stamp_ns else 0.0
-            present = self.loop.present(t)
+            present = self.present(t)
             columns = _columns(message, self.robot.coordinate_names)
             times = delay + np.array([time_to_ns(p.time_from_start) * 1e-9 for p in message.points])
             ahead = times > 0.0 if stamp_ns else times >= 0.0

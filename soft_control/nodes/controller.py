@@ -108,12 +108,16 @@ class ControllerNode(ManagedNode):
     def refusals(self) -> Iterator[None]:
         """Count and tell a reference that cannot be followed; the one before it stays."""
         try:
-            if not self.active:
-                raise ValueError('no reference is taken: not active')
             yield
         except ValueError as error:
             self.refused += 1
             self.get_logger().warning(f'reference refused: {error}', throttle_duration_sec=1.0)
+
+    def present(self, t: float) -> Any:
+        """Return the sample from which a new reference goes on; ValueError if none is taken now."""
+        if not self.active:
+            raise ValueError('no reference is taken: not active')
+        return self.loop.present(t)
 
     def on_configure(self, state: Any) -> Any:
         self.loop = self._make_loop()

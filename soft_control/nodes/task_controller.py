@@ -110,7 +110,7 @@ class TaskController(ControllerNode):
 
     def _follow(self, t: float, frame: str, poses: Iterable[Pose], least_time: float, timeout: float) -> None:
         with self.refusals():
-            start, state, limits = self.loop.present(t).X_WT, self.loop.state, self.loop.limits
+            start, state, limits = self.present(t).X_WT, self.loop.state, self.loop.limits
             X_WF, q = self._from_frame(frame), self.robot.rest if state is None else state.q
             targets = [X_WF @ _matrix(pose) for pose in poses]
             for fault in (pose_reference_fault(limits, q, X_WT, None, 0.0) for X_WT in targets):

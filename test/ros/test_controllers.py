@@ -336,6 +336,13 @@ def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(
     assert mode_when_active() is Mode.IDLE
 
 
+def test_a_reference_for_a_node_that_is_not_active_is_refused(task_controller: TaskController) -> None:
+    task_controller._on_poses(poses(np.full(8, 0.1)))
+    task_controller.trigger_configure()
+    task_controller._on_poses(poses(np.full(8, 0.1)))
+    assert task_controller.refused == 2
+
+
 def test_a_pose_out_of_reach_is_refused(task_controller: TaskController) -> None:
     node, message = task_controller, poses(np.full(8, 0.1))
     node.trigger_configure()
