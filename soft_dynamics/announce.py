@@ -4,9 +4,27 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 PATIENCE = 2.0  # [s]
+
+
+@contextmanager
+def announcing(name: str) -> Iterator[None]:
+    """Tell on stderr why it takes long, if it does."""
+    note = threading.Timer(PATIENCE, _tell, [name])
+    note.daemon = True
+    note.start()
+    try:
+        yield
+    finally:
+        note.cancel()
+
+
+def _tell(name: str) -> None:
+    print(f'soft_dynamics: compiling {name}, once on this machine ...', file=sys.stderr, flush=True)
 
 
 class Announced:
@@ -18,14 +36,5 @@ class Announced:
     def __call__(self, *args: Any) -> Any:
         if self.kernel.overloads:
             return self.kernel(*args)
-        note = threading.Timer(PATIENCE, self._tell)
-        note.daemon = True
-        note.start()
-        try:
+        with announcing(self.kernel.py_func.__name__):
             return self.kernel(*args)
-        finally:
-            note.cancel()
-
-    def _tell(self) -> None:
-        name = self.kernel.py_func.__name__
-        print(f'soft_dynamics: compiling {name}, once on this machine ...', file=sys.stderr, flush=True)

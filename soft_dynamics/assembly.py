@@ -70,9 +70,6 @@ class Assembly:
     blocks: list[tuple[int, Array, Array]] = field(
         default_factory=list
     )  # coordinate changes: first index, T, offset
-    damping: dict[int, float] = field(
-        default_factory=dict
-    )  # of public coordinates that are no joint coordinates
     disc_radius: float = 0.0  # of the last disc
     nq: int = 0
     nv: int = 0
@@ -262,7 +259,6 @@ def _disc(build: Assembly, s: Disc) -> None:
     _disc_body(e, s)
     _disc_springs(build, s, first)
     build.names += [f'{s.name}_{c}' for c in ('alpha', 'beta', 'gamma', 'psi', 'phi')]
-    build.damping.update({first + j: b for j, b in enumerate(s.damping)})
     if s.angles == 'axis_angle':
         T = np.eye(5)
         T[2, 0] = -1.0

@@ -67,6 +67,19 @@ def forward_one(raw, q, qd, tau, qdd):
     return 0 if status == OK and _all_finite(qdd) else 1
 
 
+@njit(cache=True, error_model='numpy')
+def linearize_one(raw, q, qd, tau, fixed, A, B):
+    """`state_matrices` of one state, likewise, under the forces tau."""
+    chain, n = raw.view(ELEMENT), q.size
+    qdd = np.zeros(n)
+    if forward_one(raw, q, qd, tau, qdd):
+        return 1
+    dq, dv, M = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
+    inverse_derivatives(chain, q, qd, qdd, raw[:0].reshape((0, 6)), dq, dv, M)
+    status = state_matrices(dq, dv, M, fixed, A, B)
+    return 0 if status == OK and math.isfinite(A.sum()) else 1
+
+
 @njit(cache=True, parallel=True, error_model='numpy')
 def inverse_many(chain, x, v, vd, external, tau, ground):
     """`inverse_dynamics` of many states in parallel; external (count, N, 6) or (count, 0, 6); ground (count, 6)."""

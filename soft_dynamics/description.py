@@ -14,6 +14,7 @@ from typing import Any, Literal
 import yaml
 
 from .errors import RobotFileError
+from .inertia import check_inertia
 from .reader import quantity, read
 from .resources import robot_file
 
@@ -69,6 +70,7 @@ class Link:
             raise ValueError(
                 f'inertia: expected xx, yy, zz >= 0 [kg m^2] and maybe xy, xz, yz, found {self.inertia}'
             )
+        check_inertia(self.inertia)
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,15 @@ class Disc:
     springs: tuple[Spring, ...] = ()
     angles: Literal['axis_angle', 'zxz'] = 'axis_angle'
     damping: Floats = quantity((0.0,) * 5, unit='N m s/rad', length=5, least=0.0)
+    damping_on: Literal['angles', 'rates'] = quantity(
+        'angles',
+        doc='angles: b qd, as in the paper; rates: b w on the body rates, which `simulate` always takes and the other '
+        'calls then too: [Schultz](theory/schultz.md)',
+    )
+
+    def __post_init__(self) -> None:
+        if self.inertia is not None:
+            check_inertia(self.inertia)
 
 
 Segment = Arc | Link | Universal | Hinge | Disc
@@ -152,6 +163,7 @@ class Base:
     inertia: Floats = quantity((0.0, 0.0, 0.0), unit='kg m^2', length=3, least=0.0)
 
     def __post_init__(self) -> None:
+        check_inertia(self.inertia)
         if self.type == 'free' and not (self.mass > 0.0 and min(self.inertia) > 0.0):
             raise ValueError(
                 'mass: a free base needs mass and inertia, or its acceleration is not determined'
@@ -189,7 +201,7 @@ class Actuation:
     """The chambers, and what every one of them has in common."""
 
     chambers: tuple[Chamber, ...] = ()
-    pressure_min: float = quantity(0.0, unit='Pa', doc='gauge')
+    pressure_min: float = quantity(0.0, unit='Pa', most=0.0, doc='gauge; a vented chamber has 0')
     pressure_max: float = quantity(0.0, unit='Pa', doc='gauge')
     slew: float = quantity(1e6, unit='Pa/s', above=0.0, doc='fastest change a command may ask for')
     valve_lag: float = quantity(0.0, unit='s', least=0.0, doc='time constant of the first-order valve')

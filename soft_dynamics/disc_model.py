@@ -1,4 +1,4 @@
-"""The dynamics of a robot of discs in axis angles, on batches: arrays (count, nq), checked already."""
+"""The dynamics of a robot of discs in their angles, on batches: arrays (count, nq), checked already."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class DiscModel:
         self.build = assemble(description, regular=True)
         # Wrenches come on the elements of the other chain, which has the same frames.
         self.moved = [(frames[name], element) for name, element in self.build.frames.items()]
+        self._zxz = np.array([isinstance(s, Disc) and s.angles == 'zxz' for s in description.segments], float)
         self._parts = {(g, k): self._without(g, k) for g in (False, True) for k in (False, True)}
 
     @staticmethod
     def suits(description: Description) -> bool:
-        """True if the robot has discs in axis angles on a fixed base."""
-        of_discs = all(isinstance(s, Disc) and s.angles == 'axis_angle' for s in description.segments)
-        return of_discs and description.base.type == 'fixed'
+        """True if the robot has discs on a fixed base."""
+        return description.base.type == 'fixed' and all(isinstance(s, Disc) for s in description.segments)
 
     def _without(self, gravity: bool, elastic: bool) -> Discs:
         """The chain without dampers, which act on the angles here, and without gravity or springs."""
@@ -41,7 +41,7 @@ class DiscModel:
         if not gravity:
             chain['gx'] = chain['gy'] = chain['gz'] = 0.0
         springs = np.array(self.build.springs if elastic else [], SPRING)
-        return Discs(chain, springs, 5 * (springs['iq'] // 8))
+        return Discs(chain, springs, 5 * (springs['iq'] // 8), self._zxz)
 
     def _wrenches(self, wrench: Array) -> Array:
         if not wrench.shape[1]:

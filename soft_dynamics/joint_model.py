@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -104,32 +104,28 @@ class JointModel:
             _derivatives_many(chain, x, v, vd, np.zeros((count, 0, 6)), dq, dv, M)
         return dq, dv, M
 
-    def linearize(self, x: Array, v: Array, tau: Array, damping: Array) -> tuple[Array, Array, int]:
-        """(A, B, status) with the springs between discs and a further damping matrix, both already in tau."""
+    def linearize(
+        self, x: Array, v: Array, tau: Array, slopes: Sequence[Array] = ()
+    ) -> tuple[Array, Array, int]:
+        """(A, B, status) with the springs between discs and further forces, both already in tau.
+
+        slopes: those of the further forces with respect to x and v, (count, nv, nv) each, or none.
+        """
         count, n = x.shape
         A, B, vd = np.empty((count, 2 * n, 2 * n)), np.empty((count, 2 * n, n)), np.zeros((count, n))
         status = self.forward(self.chain, x, v, tau, np.zeros((count, 0, 6)), vd)
         if status != OK:
             return A, B, status
         dq, dv, M = self.derivatives(self.chain, x, v, vd)
+        for own, further in zip((dq, dv), slopes, strict=False):
+            own += further
         for i in range(count):
             if self.springs.size:
                 _spring_forces(self.springs, x[i], np.zeros(n), dq[i])
-            if damping.size:
-                dv[i] += damping
             bad = _state_matrices(dq[i], dv[i], M[i], self.prescribed, A[i], B[i])
             if bad != OK:
                 return A, B, int(bad)
         return A, B, OK
-
-    def state_matrices(self, x: Array, v: Array, vd: Array) -> tuple[Array, Array]:
-        """(A, B) of one state of a chain without springs between discs, vd being its acceleration."""
-        n = self.nv
-        dq, dv, M = np.empty((3, n, n))
-        A, B = np.empty((2 * n, 2 * n)), np.empty((2 * n, n))
-        _derivatives(self.chain, x, v, vd, NO_WRENCH, dq, dv, M)
-        _state_matrices(dq, dv, M, self.prescribed, A, B)
-        return A, B
 
     def material(self, x: Array, v: Array) -> tuple[Array, Array, Array]:
         """(spring forces, damper forces, stored energy) of the coordinates and of the springs between discs."""

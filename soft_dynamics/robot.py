@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy import empty, zeros
 
-from .announce import Announced
 from .arguments import Array, as_array, as_states, finite
-from .batch import forward_one, inverse_one
+from .dampers import Dampers
 from .description import Description, Universal, from_mapping, load_description
 from .disc_model import DiscModel
 from .errors import SingularInertia
+from .fast_calls import FastCalls
 from .forward import OK
-from .joint_model import NO_STIFFNESS, JointModel
+from .joint_model import JointModel
 from .shape import Shape
 from .simulate import Trajectory, simulate
 
@@ -31,25 +31,22 @@ class Robot(Shape):
     the frame the base stands in (and, for a moving base, the frame its coordinates live in).
     """
 
-    _damping: Array  # of coordinates that are no joint's own
+    _dampers: Dampers  # of discs, which are no joint's own
     _discs: DiscModel | None
     _link_lengths: Array | None  # if they are not those of the description
-    _raw: Array  # the chain; a plain array passes faster into compiled code than records
+    _fast: FastCalls
     _plain: bool
 
     def __init__(self, description: Description) -> None:
         super().__init__(description)
-        build, damping = self._model.build, np.zeros(self.nq)
-        for k, b in build.damping.items():
-            damping[k] = b
+        build = self._model.build
         discs = DiscModel(description, build.frames) if DiscModel.suits(description) else None
-        self._set(_damping=damping, _discs=discs, _link_lengths=None)
+        self._set(_dampers=Dampers(description, build), _discs=discs, _link_lengths=None)
         self._set_model(self._model)
-        _compile_fast_calls(self._raw, self.nq)
 
     def _set_model(self, model: JointModel) -> None:
-        plain = model.change.trivial and not model.springs.size and not np.any(self._damping)
-        self._set(_model=model, _raw=model.chain.view(np.float64), _plain=plain)
+        plain = model.change.trivial and not model.springs.size and not self._dampers.any
+        self._set(_model=model, _fast=FastCalls(model.chain.view(np.float64), self.nq), _plain=plain)
 
     # ---- making robots -------------------------------------------------------------------------------------------
 
@@ -108,7 +105,7 @@ class Robot(Shape):
         if self._plain and gravity and elastic and damping and external is None:
             tau: Array = empty(self.nq)
             try:
-                if not inverse_one(self._raw, q, qd, qdd, tau):
+                if not self._fast.inverse(q, qd, qdd, tau):
                     return tau
             except (TypeError, ValueError):
                 pass  # one of the arguments is not a plain state: found out and named below
@@ -131,12 +128,14 @@ class Robot(Shape):
     ) -> Array:
         """Accelerations under generalised forces. Of a prescribed base the acceleration is given, zero by default.
 
+        The dampers of discs act on the angles or on the body rates, as `damping_on` in the robot file says; in
+        `simulate` always on the body rates, because b alpha' has no bound in a pose that it passes through.
         Raises SingularInertia if a coordinate moves no mass in this pose.
         """
         if self._plain and gravity and elastic and damping and external is None and base_acceleration is None:
             qdd: Array = zeros(self.nq)
             try:
-                if not forward_one(self._raw, q, qd, tau, qdd):
+                if not self._fast.forward(q, qd, tau, qdd):
                     return qdd
             except (TypeError, ValueError):
                 pass  # as in inverse_dynamics
@@ -145,7 +144,7 @@ class Robot(Shape):
         vd = self._given_accelerations(base_acceleration, count)
         wrench = self._wrenches(states['q'], external)
         if self._discs is not None:
-            states['tau'] = states['tau'] - (self._damping * states['qd'] if damping else 0.0)
+            states['tau'] = self._less_dampers(states, damping)
             status = self._discs.forward(states, wrench, gravity, elastic, vd)
         else:
             x, v, force = self._joint_forces(states, elastic, damping)
@@ -209,11 +208,12 @@ class Robot(Shape):
         return force[0] if single else force
 
     def damping(self, q: Any, qd: Any) -> Array:
-        """d(q, qd), the damper forces."""
+        """d(q, qd), the damper forces; of discs those of the file's `damping_on`, in `simulate` those of rates."""
         states, single = as_states(self.nq, q=q, qd=qd)
         change = self._model.change
         force = self._model.material(change.position(states['q']), change.rate(states['qd']))[1]
-        force = finite('the forces', change.public_force(force) + self._damping * states['qd'], states)
+        force = change.public_force(force) + self._dampers.force(states['q'], states['qd'])
+        force = finite('the forces', force, states)
         return force[0] if single else force
 
     def base_wrench(
@@ -241,18 +241,22 @@ class Robot(Shape):
         return A[0] if single else A
 
     def linearize(self, q: Any, qd: Any, tau: Any) -> tuple[Array, Array]:
-        """Exact derivatives of (qd, qdd): A (2nq, 2nq) with respect to (q, qd), B (2nq, nq) with respect to tau."""
+        """Exact derivatives of (qd, qdd): A (2nq, 2nq) with respect to (q, qd), B (2nq, nq) with respect to tau.
+
+        Raises SingularInertia if a coordinate moves no mass in this pose.
+        """
         if self._plain:
-            qdd: Array = zeros(self.nq)
+            n = self.nq
+            A, B = empty((2 * n, 2 * n)), empty((2 * n, n))
             try:
-                if not forward_one(self._raw, q, qd, tau, qdd):
-                    return self._model.state_matrices(q, qd, qdd)
+                if not self._fast.linearize(q, qd, tau, self._model.prescribed, A, B):
+                    return A, B
             except (TypeError, ValueError):
                 pass  # as in inverse_dynamics
         states, single = as_states(self.nq, q=q, qd=qd, tau=tau)
         x, v, force = self._joint_forces(states, True, True)
-        extra = self._model.change.joint_matrix(np.diag(self._damping)) if not self._plain else NO_STIFFNESS
-        A, B, status = self._model.linearize(x, v, force, extra)
+        slopes = [self._model.change.joint_matrix(d) for d in self._dampers.slopes(states['q'], states['qd'])]
+        A, B, status = self._model.linearize(x, v, force, slopes if self._dampers.any else ())
         if status != OK:
             raise self._singular(status, states)
         finite('the derivatives', A, states)
@@ -287,9 +291,9 @@ class Robot(Shape):
     # ---- motion ---------------------------------------------------------------------------------------------------
 
     def simulate(
-        self, q0: Any, qd0: Any, inputs: Any, t_eval: Any, method: str = 'implicit', **options: Any
+        self, q0: Any, qd0: Any, inputs: Any, t_eval: Any, method: str = 'default', **options: Any
     ) -> Trajectory:
-        """Motion under pressures or forces: see `simulate.simulate` for the options."""
+        """Motion under pressures or forces: see `simulate.simulate` for methods and options."""
         return simulate(self, q0, qd0, inputs, t_eval, method, **options)
 
     # ---- inside --------------------------------------------------------------------------------------------------
@@ -305,7 +309,9 @@ class Robot(Shape):
             x, v, vd = change.position(states['q']), change.rate(states['qd']), change.rate(states['qdd'])
             tau, ground = model.inverse(model.variant(gravity, elastic, damping), x, v, vd, wrench)
             tau = change.public_force(tau + model.spring_force(x) if elastic else tau)
-        return finite('the forces', tau + self._damping * states['qd'] if damping else tau, states), ground
+        if damping:
+            tau = tau + self._dampers.force(states['q'], states['qd'])
+        return finite('the forces', tau, states), ground
 
     def _joint_forces(
         self, states: dict[str, Array], elastic: bool, damping: bool
@@ -313,8 +319,12 @@ class Robot(Shape):
         """(x, v, forces) of the joints, less the springs and dampers that are not single joints' own."""
         change = self._model.change
         x, v = change.position(states['q']), change.rate(states['qd'])
-        force = change.force(states['tau'] - (self._damping * states['qd'] if damping else 0.0))
+        force = change.force(self._less_dampers(states, damping))
         return x, v, force - self._model.spring_force(x) if elastic else force
+
+    def _less_dampers(self, states: dict[str, Array], damping: bool) -> Array:
+        """The forces less those of the dampers that are no joint's own."""
+        return states['tau'] - self._dampers.force(states['q'], states['qd']) if damping else states['tau']
 
     def _derivatives(
         self, q: Array, qd: Array, qdd: Array, gravity: bool = False
@@ -364,16 +374,6 @@ class Robot(Shape):
         self.mass_matrix(states['q'])  # these two refuse states that are too large, which look singular too
         self.coriolis(states['q'], states['qd'])
         return SingularInertia(self.coordinate_names[coordinate], 'simulate() passes through such poses')
-
-
-def _compile_fast_calls(raw: Array, n: int) -> None:
-    """Compile (or load) the two fast calls for plain states, then let them refuse everything else."""
-    if not inverse_one.signatures:
-        zero = np.zeros(n)
-        Announced(inverse_one)(raw, zero, zero, zero, zero.copy())
-        Announced(forward_one)(raw, zero, zero, zero, zero.copy())
-        inverse_one.disable_compile()
-        forward_one.disable_compile()
 
 
 def load(name: str | Path, overrides: Mapping[str, Any] | None = None) -> Robot:

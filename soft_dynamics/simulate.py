@@ -1,8 +1,9 @@
 """Simulation of a robot under given inputs: a compiled implicit method, a compiled RK4, and scipy's solvers.
 
-A robot of discs is integrated in quaternions and body rates, which no pose makes singular; there the dampers act on
-the body rates (b w, a Rayleigh function of regular rates) and not on the angles, whose rates are unbounded near
-beta = 0. In plane motion the two are the same.
+A robot of discs is integrated in quaternions and body rates, which no pose makes singular and for which there is no
+implicit method. Its dampers act on the body rates here (b w, a Rayleigh function of regular rates), whatever the file's
+`damping_on` says of inverse and forward dynamics: the rates of the angles are unbounded near beta = 0. In plane motion
+the two laws are the same.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .arguments import Array, as_array, as_states
 from .assembly import SPRING, assemble
 from .coordinates import SameCoordinates
 from .description import Disc
-from .integrate import Motions, Options, Source, integrate
+from .integrate import METHODS, Motions, Options, Source, integrate
 from .lag import follow
 from .steppers import Plant
 
@@ -45,7 +46,7 @@ def simulate(
     qd0: Any,
     inputs: Any,
     t_eval: Any,
-    method: str = 'implicit',
+    method: str = 'default',
     *,
     kind: str = 'pressure',
     valve: bool = False,
@@ -59,7 +60,8 @@ def simulate(
     kind: 'pressure' (m chambers [Pa]) or 'force' (m = nq generalised forces). Pressures are those at the sensors, which
     the chambers follow with the robot's fill_lag and vent_lag, from equilibrium.
     valve: the inputs are commands, and each pressure follows its command through the robot's first-order valve lag.
-    method: 'implicit' (SDIRK4, fixed step), 'rk4' (fixed step), or scipy's 'BDF', 'Radau', 'LSODA', 'DOP853'.
+    method: 'implicit' (SDIRK4, fixed step), 'rk4' (fixed step), or scipy's 'BDF', 'Radau', 'LSODA', 'DOP853'. The
+    default is the first of those that the robot has: 'implicit', or 'rk4' of discs, which have no implicit method.
     options: those of `integrate.Options`.
 
     Raises ValueError for wrong arguments, TypeError for an unknown option, NotConverged (with time and state) if the
@@ -76,7 +78,7 @@ def simulate(
             raise TypeError(f'simulate() has no option {name!r}, expected one of {", ".join(known)}')
     state, single = as_states(robot.nq, q0=q0, qd0=qd0)
     of_discs = any(isinstance(segment, Disc) for segment in robot.description.segments)
-    chosen = Options('rk4' if of_discs and method == 'implicit' else method, **options)
+    chosen = Options(_method(method, of_discs), **options)
     plant, start = (_disc_model if of_discs else _joint_model)(robot, state['q0'], state['qd0'], kind)
     source = _input_source(inputs, t, len(start.x), plant.columns.shape[1])
     drive = robot.description.actuation
@@ -92,6 +94,14 @@ def simulate(
     acted = source(t)
     acted = acted[0] if len(acted) == 1 else acted
     return Trajectory(t, q[0] if single else q, qd[0] if single else qd, acted, chosen.method)
+
+
+def _method(wanted: str, of_discs: bool) -> str:
+    has = tuple(name for name in METHODS if name != 'implicit') if of_discs else METHODS
+    if wanted not in ('default', *has):
+        robot = ' for a robot of discs' if of_discs else ''
+        raise ValueError(f'method: expected one of {", ".join(has)}{robot}, got {wanted!r}')
+    return has[0] if wanted == 'default' else wanted
 
 
 # ---- what is integrated ------------------------------------------------------------------------------------------

@@ -1,11 +1,19 @@
-"""The kernels between axis angles and the regular form of discs."""
+"""The kernels between the angles and the regular form of discs."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from compare import assert_close, slope
 
 from soft_dynamics import disc_angles, discs
+
+MIXED = np.array([0.0, 1.0, 1.0, 0.0])  # discs in axis angles and in zxz
+
+
+@pytest.fixture(params=[np.zeros(4), np.ones(4), MIXED], ids=['axis_angle', 'zxz', 'mixed'])
+def zxz(request):
+    return request.param
 
 
 def motion(count=4, seed=2):
@@ -13,18 +21,18 @@ def motion(count=4, seed=2):
     return np.random.default_rng(seed).uniform(-1.2, 1.2, (3, 5 * count))
 
 
-def regular(q, qd):
+def regular(zxz, q, qd):
     x, v = np.empty(8 * q.size // 5), np.empty(q.size)
-    disc_angles.regular_state(q, qd, x, v)
+    disc_angles.regular_state(zxz, q, qd, x, v)
     return x, v
 
 
-def test_state_is_that_of_the_simulation():
+def test_state_is_that_of_the_simulation(zxz):
     q, qd, _ = motion()
-    x, v = regular(q, qd)
+    x, v = regular(zxz, q, qd)
     angles, rates = q.reshape(-1, 5).copy(), qd.reshape(-1, 5).copy()
-    angles[:, 2] -= angles[:, 0]
-    rates[:, 2] -= rates[:, 0]
+    angles[:, 2] -= (1.0 - zxz) * angles[:, 0]
+    rates[:, 2] -= (1.0 - zxz) * rates[:, 0]
     quaternions = discs.to_quaternions(angles)
     signs = np.sign(np.sum((quaternions * x.reshape(-1, 8)).reshape(-1, 2, 4), -1, keepdims=True))
     assert_close((signs * x.reshape(-1, 2, 4)).reshape(-1, 8), quaternions, 1e-14)
@@ -32,31 +40,31 @@ def test_state_is_that_of_the_simulation():
     assert_close(v.reshape(-1, 5), expected, 1e-14)
 
 
-def test_disc_accelerations_are_the_slopes_of_the_rates():
+def test_disc_accelerations_are_the_slopes_of_the_rates(zxz):
     q, qd, qdd = motion()
-    v, vd = regular(q, qd)[1], np.empty(q.size)
-    disc_angles.regular_accelerations(q, qd, qdd, v, vd)
-    found = slope(lambda t: regular(q + t * qd + 0.5 * t * t * qdd, qd + t * qdd)[1])
+    v, vd = regular(zxz, q, qd)[1], np.empty(q.size)
+    disc_angles.regular_accelerations(zxz, q, qd, qdd, v, vd)
+    found = slope(lambda t: regular(zxz, q + t * qd + 0.5 * t * t * qdd, qd + t * qdd)[1])
     assert_close(vd.reshape(-1, 5)[:, 2:], found.reshape(-1, 5)[:, 2:], 1e-9)
 
 
-def test_accelerations_and_forces_come_back():
+def test_accelerations_and_forces_come_back(zxz):
     q, qd, qdd = motion()
-    v, vd, found = regular(q, qd)[1], np.empty(q.size), np.empty(q.size)
-    disc_angles.regular_accelerations(q, qd, qdd, v, vd)
-    assert disc_angles.angle_accelerations(q, qd, v, vd, found) == -1
+    v, vd, found = regular(zxz, q, qd)[1], np.empty(q.size), np.empty(q.size)
+    disc_angles.regular_accelerations(zxz, q, qd, qdd, v, vd)
+    assert disc_angles.angle_accelerations(zxz, q, qd, v, vd, found) == -1
     assert_close(found, qdd, 1e-13)
-    disc_angles.angle_forces(q, qd, vd, found)
+    disc_angles.angle_forces(zxz, q, qd, vd, found)
     assert_close(np.dot(found, qd), np.dot(vd, v), 1e-13, np.abs(vd).max())
     back = np.empty(q.size)
-    disc_angles.regular_forces(q, qd, found, back)
+    disc_angles.regular_forces(zxz, q, qd, found, back)
     assert_close(back, vd, 1e-13)
 
 
-def test_angles_without_mass_are_named():
+def test_angles_without_mass_are_named(zxz):
     q, qd, qdd = motion()
     out = np.empty(q.size)
     for angle, value, first in ((6, 0.0, 5), (6, np.pi, 5), (13, np.pi / 2, 12)):
         singular = q.copy()
         singular[angle] = value
-        assert disc_angles.angle_accelerations(singular, qd, qd, qdd, out) == first
+        assert disc_angles.angle_accelerations(zxz, singular, qd, qd, qdd, out) == first

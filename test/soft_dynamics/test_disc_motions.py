@@ -1,4 +1,4 @@
-"""Motions of discs: which of their several angles are given, and bases that move."""
+"""Motions of discs: which of their several angles are given, bases that move, and what their dampers act on."""
 
 from __future__ import annotations
 
@@ -65,3 +65,69 @@ def test_discs_move_on_a_base_that_moves(base):
     q, qd = in_angles(robot, q0, qd0, lambda now: np.array([5.0 * np.sin(7.0 * now)]), t)
     assert_close(run.q, q, 1e-8, 1.0)
     assert_close(run.qd, qd, 1e-7, 1.0)
+
+
+# ---- dampers --------------------------------------------------------------------------------------------------------
+
+DAMPING = [
+    0.0,
+    2.0,
+    1.0,
+    3.0,
+    1.5,
+]  # of the body rates: the thread's as beta's, the disc's as psi's, phi's, gamma's
+
+
+def damped(**changes):
+    return sd.load('fabric_arm', {'segment_defaults': {'damping': DAMPING, **changes}})
+
+
+@pytest.mark.parametrize('angles', ['axis_angle', 'zxz'])
+def test_dampers_of_rates_take_the_power_of_the_body_rates(angles):
+    """b w^2 of the rates that `simulate` integrates, which scipy's rotations give; and it does not depend on alpha."""
+    robot, rng = damped(angles=angles, damping_on='rates'), np.random.default_rng(6)
+    q, qd = rng.uniform(-1.4, 1.4, (2, 20, 15))
+    joints, rates = q.reshape(-1, 5).copy(), qd.reshape(-1, 5).copy()
+    if angles == 'axis_angle':
+        joints[:, 2] -= joints[:, 0]
+        rates[:, 2] -= rates[:, 0]
+    A = discs.rate_matrix(joints, discs.to_quaternions(joints))
+    w = np.einsum('kij,kj->ki', A, rates)
+    _, beta, gamma, psi, phi = DAMPING
+    power = np.sum((w**2 @ [beta, beta, psi, phi, gamma]).reshape(-1, 3), 1)
+    assert_close(np.sum(robot.damping(q, qd) * qd, 1), power, 1e-13)
+    step = 1e-6 * rng.uniform(-1, 1, qd.shape)  # the force is half the slope of the power
+    change = np.sum(robot.damping(q, qd + step) * (qd + step), 1) - np.sum(
+        robot.damping(q, qd - step) * (qd - step), 1
+    )
+    assert_close(4.0 * np.sum(robot.damping(q, qd) * step, 1), change, 1e-8)
+
+
+@pytest.mark.parametrize('angles', ['axis_angle', 'zxz'])
+def test_dampers_of_rates_are_the_same_in_forward_dynamics_and_in_simulation(angles):
+    rng = np.random.default_rng(4)
+    q0, qd0, t = rng.uniform(0.3, 0.8, 15), rng.normal(size=15), np.linspace(0.0, 0.3, 16)
+
+    def pressure(now):
+        return np.array([5.0 * np.sin(7.0 * now)])
+
+    on_rates, on_angles = (damped(angles=angles, damping_on=law) for law in ('rates', 'angles'))
+    run = on_rates.simulate(q0, qd0, pressure, t)
+    q, qd = in_angles(on_rates, q0, qd0, pressure, t)
+    assert_close(run.q, q, 1e-8, 1.0)
+    assert_close(run.qd, qd, 1e-7, 1.0)
+    assert_close(on_angles.simulate(q0, qd0, pressure, t).q, run.q, 1e-15)
+    assert np.abs(in_angles(on_angles, q0, qd0, pressure, t)[0] - run.q).max() > 0.01
+
+
+def test_dampers_of_angles_and_of_rates_are_the_same_in_plane_motion():
+    q, qd = np.zeros((2, 15))
+    q[1::5], q[3::5], qd[1::5], qd[3::5] = (
+        (0.4, -0.2, 0.9),
+        (0.1, 0.5, -0.3),
+        (1.0, -2.0, 0.5),
+        (0.3, 0.7, -1.0),
+    )
+    force = damped(damping_on='rates').damping(q, qd)
+    assert_close(force, damped().damping(q, qd), 1e-14)
+    assert_close(damped().damping(q, qd), np.tile(DAMPING, 3) * qd, 1e-15)

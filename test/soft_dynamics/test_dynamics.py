@@ -8,12 +8,11 @@ import sys
 import numpy as np
 import pinocchio as pin
 import pytest
-from compare import assert_close
+from compare import assert_close, slope
 from numba.core.runtime import _nrt_python as nrt
 from numba.core.runtime import rtsys
 from reference import samples
-from states import State, random_states, shipped_states, special_states
-from twins import twin
+from states import shipped_states
 
 import soft_dynamics as sd
 from soft_dynamics.regressor import PARAMETERS, known_forces, regressor
@@ -25,7 +24,7 @@ ROBOTS = sd.robot_names()
 
 
 def pinocchio_model(robot):
-    """The honeycomb arm with free lengths and no springs, joint by joint."""
+    """The honeycomb arm with free lengths and no springs, joint by joint; on a free-flyer if its base is free."""
     model = pin.Model()
     model.gravity.linear = np.array(robot.description.gravity)
     parent, here = 0, pin.SE3.Identity()
@@ -33,6 +32,10 @@ def pinocchio_model(robot):
     def point(mass):
         return pin.Inertia(mass, np.zeros(3), np.zeros((3, 3)))
 
+    base = robot.description.base
+    if base.type == 'free':
+        parent = model.addJoint(0, pin.JointModelFreeFlyer(), here, 'base')
+        model.appendBodyToJoint(parent, pin.Inertia(base.mass, np.zeros(3), np.diag(base.inertia)), here)
     for s in robot.description.segments:
         end = 0.5 * (1.0 - s.joint_mass_fraction) * s.mass
         if parent:
@@ -46,10 +49,12 @@ def pinocchio_model(robot):
     return model
 
 
+FREE_LINKS = {'lengths': 'free', 'joint_mass_fraction': 0.5, 'link_stiffness': 0.0, 'link_damping': 0.0}
+
+
 @pytest.fixture(scope='module')
 def free_arm():
-    data = {'lengths': 'free', 'joint_mass_fraction': 0.5, 'link_stiffness': 0.0, 'link_damping': 0.0}
-    robot = sd.load('honeycomb_arm', {'segment_defaults': data})
+    robot = sd.load('honeycomb_arm', {'segment_defaults': FREE_LINKS})
     return robot, pinocchio_model(robot)
 
 
@@ -77,6 +82,25 @@ def test_linearization_agrees_with_pinocchio(free_arm):
         assert_close(A[n:, :n], data.ddq_dq - data.Minv @ K, 1e-9)
         assert_close(A[n:, n:], data.ddq_dv - data.Minv @ D, 1e-9)
         assert_close(B[n:], data.Minv, 1e-9)
+
+
+def test_free_base_agrees_with_pinocchios_free_flyer():
+    """Its rates are those of position and Cardan angles, Pinocchio's the twist in the axes of the base."""
+    base = {'type': 'free', 'mass': 1.5, 'inertia': [0.02, 0.03, 0.04]}
+    robot = sd.load('honeycomb_arm', {'segment_defaults': FREE_LINKS, 'base': base})
+    model = pinocchio_model(robot)
+    data = model.createData()
+    for q, qd, qdd in zip(*shipped_states(robot, 20), strict=True):
+        X_WB, J = robot.pose(q, 'base'), robot.jacobian(q, 'base')
+        R_WB, w_W = X_WB[:3, :3], J[:3] @ qd
+        wd_W = J[:3] @ qdd + slope(lambda t, q=q, qd=qd: robot.jacobian(q + t * qd, 'base')[:3]) @ qd
+        twist = np.concatenate([R_WB.T @ qd[:3], R_WB.T @ w_W])
+        rate = np.concatenate([R_WB.T @ (qdd[:3] - np.cross(w_W, qd[:3])), R_WB.T @ wd_W])
+        pose = np.concatenate([q[:3], pin.Quaternion(R_WB).coeffs(), q[6:]])
+        tau = pin.rnea(model, data, pose, np.concatenate([twist, qd[6:]]), np.concatenate([rate, qdd[6:]]))
+        expected = np.concatenate([R_WB @ tau[:3], (J[:3, 3:6]).T @ R_WB @ tau[3:6], tau[6:]])
+        assert_close(robot.inverse_dynamics(q, qd, qdd, elastic=False, damping=False), expected, 1e-10)
+        assert_close(robot.forward_dynamics(q, qd, expected, elastic=False, damping=False), qdd, 1e-9)
 
 
 def test_planar_links_agree_with_pinocchio():
@@ -113,49 +137,6 @@ def test_batches_are_many_single_states(name):
     assert_close(
         robot.inverse_dynamics(q, qd[0], tau[0]), robot.inverse_dynamics(q, qd[[0] * 7], tau[[0] * 7]), 1e-14
     )
-
-
-@pytest.mark.parametrize('name', samples.NAMES)
-def test_linearization_agrees_with_finite_differences(name):
-    """Against differences of order 8, whose own error is rounding: 1e-8 of the largest derivative."""
-    reference, robot = samples.build(name), twin(name)
-    rng = np.random.default_rng(2)
-    weights, step = (4 / 5, -1 / 5, 4 / 105, -1 / 280), 2e-3
-    scale = np.broadcast_to(reference.layout.get('scale', 1.0), robot.nq)
-    special = special_states(rng, robot.nq, **reference.layout)
-    chosen = [special['bends of 2.5 rad'], *random_states(rng, robot.nq, 3, **reference.layout)]
-    if not name.startswith('schultz'):  # the angles of discs have no acceleration at the straight pose
-        chosen += [special['straight'], special['1e-09 from straight']]
-    if name == 'wang full':
-        chosen = chosen[1:4]
-    if name.startswith(
-        'schultz'
-    ):  # well away from beta = 0, where the derivatives of the angles are unbounded
-        angles = rng.uniform(-0.6, 0.6, (3, robot.nq))
-        angles[:, 1::5] += 1.2
-        chosen = [State(q, *rng.uniform(-1, 1, (2, robot.nq))) for q in angles]
-    for q, qd, _ in chosen:
-        tau = robot.inverse_dynamics(q, qd, np.zeros(robot.nq))
-        A, B = robot.linearize(q, qd, tau)
-        columns = []
-        for k in range(2 * robot.nq):
-            d = np.zeros(2 * robot.nq)
-            d[k] = step * scale[k % robot.nq]
-            ahead = [
-                robot.forward_dynamics(q + i * d[: robot.nq], qd + i * d[robot.nq :], tau)
-                for i in (1, 2, 3, 4)
-            ]
-            back = [
-                robot.forward_dynamics(q - i * d[: robot.nq], qd - i * d[robot.nq :], tau)
-                for i in (1, 2, 3, 4)
-            ]
-            columns.append(sum(w * (a - b) for w, a, b in zip(weights, ahead, back, strict=True)) / d[k])
-        found = A[robot.nq :] * np.tile(scale, 2) / scale[:, None]
-        expected = np.array(columns).T * np.tile(scale, 2) / scale[:, None]
-        assert_close(found, expected, 1e-8)
-        assert_close(A[: robot.nq], np.hstack([np.zeros((robot.nq,) * 2), np.eye(robot.nq)]), 1e-15)
-        unit = np.array([robot.forward_dynamics(q, qd, tau + e) for e in np.eye(robot.nq)])
-        assert_close(B[robot.nq :], (unit - robot.forward_dynamics(q, qd, tau)).T, 1e-8)
 
 
 def test_recursions_free_what_they_allocate_and_nothing_else():
@@ -202,18 +183,6 @@ def test_full_universal_arm_with_the_papers_masses_has_rank_3n():
         robot.forward_dynamics(robot.rest, np.zeros(16), np.zeros(16))
 
 
-@pytest.mark.parametrize('name', [n for n in samples.NAMES if n in samples.ENERGETIC])
-def test_rate_of_the_mass_matrix_less_twice_coriolis_is_skew(name):
-    reference, robot = samples.build(name), twin(name)
-    rng = np.random.default_rng(4)
-    for q, qd, _ in random_states(rng, robot.nq, 5, **reference.layout):
-        step = 1e-5
-        rate = (robot.mass_matrix(q + step * qd) - robot.mass_matrix(q - step * qd)) / (2 * step)
-        power = qd @ (rate - 2.0 * robot.coriolis_matrix(q, qd)) @ qd
-        assert abs(power) <= 1e-7 * np.abs(qd @ robot.mass_matrix(q) @ qd)
-        assert_close(robot.coriolis_matrix(q, qd) @ qd, robot.coriolis(q, qd), 1e-11)
-
-
 def test_jensens_recipe_of_repeated_passes_gives_the_same_matrices():
     """M, C qd and G from inverse dynamics alone.                                             [Jensen, sec. III-D]"""
     robot = sd.load('pneumatic_arm')
@@ -227,15 +196,30 @@ def test_jensens_recipe_of_repeated_passes_gives_the_same_matrices():
         assert_close(robot.inverse_dynamics(q, qd, qdd, **rigid), M @ qdd + Cqd + G, 1e-12)
 
 
-def test_external_wrench_works_through_the_jacobian():
-    robot = sd.load('pneumatic_arm')
-    q, qd, qdd = (a[0] for a in shipped_states(robot, 1))
-    wrench = np.array([0.3, -0.2, 0.1, 4.0, -5.0, 6.0])
-    loaded = robot.inverse_dynamics(q, qd, qdd, external={'link2': wrench})
-    assert_close(loaded, robot.inverse_dynamics(q, qd, qdd) - robot.jacobian(q, 'link2').T @ wrench, 1e-12)
-    assert_close(robot.forward_dynamics(q, qd, loaded, external={'link2': wrench}), qdd, 1e-11)
-    free, held = robot.base_wrench(q, qd, qdd), robot.base_wrench(q, qd, qdd, external={'link2': wrench})
-    assert_close(free[3:] - held[3:], wrench[3:], 1e-12)
+@pytest.mark.parametrize('name', [*ROBOTS, 'fabric_arm zxz', 'pneumatic_arm free'])
+def test_external_wrench_works_through_the_jacobian(name):
+    """On every frame: on the coordinates by virtual work, on the base by its force and its moment about the base."""
+    changes = {
+        'fabric_arm zxz': {'segment_defaults': {'angles': 'zxz'}},
+        'pneumatic_arm free': {'base': {'type': 'free', 'mass': 1.0, 'inertia': [0.1, 0.1, 0.1]}},
+    }
+    robot = sd.load(name.split()[0], changes.get(name))
+    states, wrench = shipped_states(robot, 2), np.array([0.3, -0.2, 0.1, 4.0, -5.0, 6.0])
+    given = states[2][:, :6] if robot.description.base.type == 'prescribed' else None
+    plain, free = robot.inverse_dynamics(*states), robot.base_wrench(*states)
+    X_WB = robot.pose(states[0], 'base')
+    for frame in (*robot.frame_names, 'tip'):
+        push = {'external': {frame: wrench}}
+        loaded = robot.inverse_dynamics(*states, **push)
+        work = np.einsum('kij,i->kj', robot.jacobian(states[0], frame), wrench)
+        assert_close(loaded, plain - work, 1e-12)
+        qdd = robot.forward_dynamics(*states[:2], loaded, base_acceleration=given, **push)
+        assert_close(qdd, states[2], 1e-9)
+        arm = robot.pose(states[0], frame)[:, :3, 3] - X_WB[:, :3, 3]
+        moment = wrench[:3] + np.cross(arm, wrench[3:])
+        less = (free - robot.base_wrench(*states, **push)).reshape(-1, 2, 3)
+        on_base = np.einsum('kij,kaj->kai', X_WB[:, :3, :3], less)
+        assert_close(on_base, np.stack([moment, np.tile(wrench[3:], (2, 1))], 1), 1e-11, np.abs(free).max())
 
 
 def test_tip_load_is_a_force_at_rest():

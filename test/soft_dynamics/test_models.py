@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compare import assert_close
+from compare import assert_close, slope
 from reference import samples
 from states import random_states, special_states
 from twins import description, twin
@@ -12,7 +12,8 @@ from twins import description, twin
 import soft_dynamics as sd
 
 TOLERANCE = 1e-9
-RANDOM_STATES = 200
+RANDOM_STATES = 205  # 200 of them away from singular poses
+NEAR = 1e-3  # sin beta or cos psi of a disc next to a singular pose
 
 
 @pytest.fixture(scope='module', params=samples.NAMES)
@@ -36,6 +37,19 @@ def test_every_term_agrees_with_the_independent_derivation(pair):
         assert_close(robot.elastic(q), reference.elastic(q), TOLERANCE, scale)
         assert_close(robot.damping(q, qd), reference.damping(q, qd), TOLERANCE)
         assert_close(robot.inverse_dynamics(q, qd, qdd), reference.inverse_dynamics(q, qd, qdd), TOLERANCE)
+
+
+def test_coriolis_matrix_is_that_of_christoffel(pair):
+    """Entry by entry, and M' - 2C skew wherever there is an energy."""
+    reference, robot = pair
+    for q, qd, _ in all_states(reference)[:5]:
+        C, M = robot.coriolis_matrix(q, qd), robot.mass_matrix(q)
+        assert_close(C, reference.coriolis_matrix(q, qd), TOLERANCE)
+        assert_close(C @ qd, robot.coriolis(q, qd), 1e-11)
+        if 'lumped' not in robot.name:
+            rate = slope(lambda t, q=q, qd=qd: robot.mass_matrix(q + t * qd))
+            twice = rate - 2.0 * C
+            assert_close(twice, -twice.T, TOLERANCE, max(np.abs(rate).max(), np.abs(M).max()))
 
 
 def test_poses_and_tip_jacobian_agree(pair):
@@ -89,9 +103,10 @@ def test_volume_work_of_an_extensible_arc_is_the_other_reading():
 
 
 def test_forward_undoes_inverse(pair):
-    """To 1e-9, but discs in zxz angles and next to singular poses only as well as a double can hold the force."""
+    """To 1e-9, but discs in zxz angles next to singular poses only as well as a double can hold the force."""
     reference, robot = pair
     free = slice(6, None) if robot.description.base.type == 'prescribed' else slice(None)
+    flat = 0
     for k, (q, qd, qdd) in enumerate(all_states(reference)):
         base = qdd[:6] if free.start else None
         M, tau = robot.mass_matrix(q)[free, free], robot.inverse_dynamics(q, qd, qdd)
@@ -102,10 +117,17 @@ def test_forward_undoes_inverse(pair):
             assert np.linalg.cond(M) > 1e13
             continue
         tolerance = TOLERANCE
-        is_special = k >= RANDOM_STATES and robot.name.startswith('schultz')
-        if is_special or robot.name == 'schultz_zxz':
-            tolerance = max(TOLERANCE, 2.0 * rounding_limit(M, tau[free]) / np.abs(qdd).max())
+        hard = k >= RANDOM_STATES or robot.name == 'schultz_zxz'
+        if robot.name.startswith('schultz') and hard and next_to_singular(q):
+            tolerance = max(TOLERANCE, rounding_limit(M, tau[free]) / np.abs(qdd).max())
+        flat += k < RANDOM_STATES and tolerance == TOLERANCE
         assert_close(found, qdd, tolerance)
+    assert flat >= 200
+
+
+def next_to_singular(q):
+    """Whether one of the discs is next to beta = 0, beta = pi or psi = +-pi/2."""
+    return min(np.abs(np.sin(q[1::5])).min(), np.abs(np.cos(q[3::5])).min()) < NEAR
 
 
 def rounding_limit(M, tau):

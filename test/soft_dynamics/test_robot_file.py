@@ -8,6 +8,8 @@ import yaml
 import soft_dynamics as sd
 from soft_dynamics.resources import robot_file
 
+LINK = {'name': 'b', 'type': 'link', 'length': 0.1, 'mass': 0.2}
+DISC = {'name': 'd', 'type': 'disc', 'thread_length': 1.0, 'radius': 1.0, 'mass': 1.0}
 ARC = {'name': 'a', 'type': 'arc', 'length': 0.2, 'mass': 0.5}
 CHAMBER = {'name': 'c', 'segment': 'a'}
 GOOD = {'format': 1, 'name': 'arm', 'segments': [ARC]}
@@ -92,6 +94,32 @@ def test_three_mistakes_give_three_lines(tmp_path):
             {'actuation': {'chambers': [{**CHAMBER, 'gain': [1.0, 1.0]}]}},
             'actuation.pressure_max: expected > pressure_min 0, found 0',
         ),
+        (
+            {'actuation': {'pressure_min': 1e3, 'pressure_max': 1e5}},
+            'actuation.pressure_min: expected a finite number <= 0 [Pa], found 1000',
+        ),
+        (
+            {'segments': [ARC, {**LINK, 'inertia': [1.0, 1.0, 5.0]}]},
+            'segments[1].inertia: expected principal moments >= 0 [kg m^2], none larger than the two others together, '
+            'found 1, 1, 5',
+        ),
+        (
+            {'segments': [ARC, {**LINK, 'inertia': [1.0, 1.0, 1.0, 2.0, 0.0, 0.0]}]},
+            'segments[1].inertia: expected principal moments >= 0 [kg m^2], none larger than the two others together, '
+            'found -1, 1, 3',
+        ),
+        (
+            {'segments': [{**DISC, 'inertia': [0.1, 0.2, 0.5]}]},
+            'segments[0].inertia: expected principal moments >= 0',
+        ),
+        (
+            {'base': {'type': 'free', 'mass': 1.0, 'inertia': [1.0, 3.0, 1.0]}},
+            'base.inertia: expected principal moments >= 0',
+        ),
+        (
+            {'segments': [{**DISC, 'damping_on': 'threads'}]},
+            "segments[0].damping_on: expected one of angles, rates, found 'threads'",
+        ),
     ],
 )
 def test_each_mistake_is_named(change, line):
@@ -101,17 +129,22 @@ def test_each_mistake_is_named(change, line):
 
 
 def test_a_chamber_of_all_segments_leaves_links_alone():
-    link = {'name': 'b', 'type': 'link', 'length': 0.1, 'mass': 0.2}
     chamber = {'name': 'c', 'segment': 'all', 'gain': [1e-6, 2e-6]}
     robot = sd.Robot.from_dict(
-        {**GOOD, 'segments': [link, ARC], 'actuation': {'pressure_max': 1.0, 'chambers': [chamber]}}
+        {**GOOD, 'segments': [LINK, ARC], 'actuation': {'pressure_max': 1.0, 'chambers': [chamber]}}
     )
     assert robot.actuation([0.0, 0.0]).ravel().tolist() == [1e-6, 2e-6]
 
 
 def test_discs_stand_alone():
-    disc = {'name': 'd', 'type': 'disc', 'thread_length': 1.0, 'radius': 1.0, 'mass': 1.0}
-    assert problems({**GOOD, 'segments': [ARC, disc]})[0].startswith('segments: discs stand alone')
+    assert problems({**GOOD, 'segments': [ARC, DISC]})[0].startswith('segments: discs stand alone')
+
+
+@pytest.mark.parametrize(
+    'inertia', [[1.0, 1.0, 2.0], [0.333, 0.667, 1.0], [0.0, 1.0, 1.0], [1.5, 1.5, 1.0, 0.5, 0.0, 0.0]]
+)
+def test_inertias_of_plates_rods_and_turned_bodies_are_taken(inertia):
+    assert sd.Robot.from_dict({**GOOD, 'segments': [ARC, {**LINK, 'inertia': inertia}]}).nq == 2
 
 
 def test_what_is_no_robot_file_is_said_in_one_line(tmp_path):
