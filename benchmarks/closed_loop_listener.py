@@ -50,20 +50,20 @@ class Listener:
         from soft_robot_suite.msg import BodyPoses, ChamberPressures, SoftState
         from trajectory_msgs.msg import JointTrajectory
 
-        from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
+        from soft_dynamics.ros.qos import COMMAND, SENSOR
         from soft_hw_bridge.natnet.client import NatNetClient, NatNetConfig
 
         self.node = rclpy.create_node('closed_loop_listener')
-        sensor, state = copy(SENSOR), copy(STATE)
-        sensor.depth = state.depth = 2000  # a slow listener loses nothing
+        deep = copy(SENSOR)  # nobody has to wait for this listener's word that it has heard
+        deep.depth = 2000  # and slow as it is, it loses nothing
 
-        def hear(kind: Any, topic: str, qos: Any) -> Ear:
-            subscription = self.node.create_subscription(kind, topic, lambda _: None, qos)
+        def hear(kind: Any, topic: str) -> Ear:
+            subscription = self.node.create_subscription(kind, topic, lambda _: None, deep)
             return Ear(subscription, FlatReader(FIELDS[kind.__name__]))
 
-        self.poses = hear(BodyPoses, 'mocap/frame', sensor)
-        self.states = hear(SoftState, 'state', state)
-        self.commands = hear(ChamberPressures, 'pressure/command', state)
+        self.poses = hear(BodyPoses, 'mocap/frame')
+        self.states = hear(SoftState, 'state')
+        self.commands = hear(ChamberPressures, 'pressure/command')
         self.references = self.node.create_publisher(JointTrajectory, 'reference/configuration', COMMAND)
         here = '127.0.0.1'
         self._tap = NatNetClient(NatNetConfig(server=here, interface=here, command_port=mocap_port))
