@@ -48,8 +48,9 @@ class Plausible(NamedTuple):
             fast = safety.base_rate_limit
             rows = [(0.0, safety.base_limit, fast)] * 3 + [(0.0, _BASE_TURN, fast)] * 3 + rows
             speed, turn = speed + fast, turn + fast
+        centre, most, fastest = np.array(rows).T
         X_WO = robot.forward_kinematics(np.zeros(robot.nq))[0]
-        return cls(robot.coordinate_names, *np.array(rows).T, X_WO, longest, speed, turn)
+        return cls(robot.coordinate_names, centre, most, fastest, X_WO, longest, speed, turn)
 
     def p_WB(self, q: Array) -> Array:
         """Where the base is."""
