@@ -17,7 +17,8 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numba import carray, cfunc, extending, types
+from numba import cfunc, extending, types
+from numba.np.numpy_support import carray
 
 from .announce import Announced, announcing
 from .arguments import Array
@@ -25,6 +26,7 @@ from .batch import forward_one, inverse_one, linearize_one
 from .vec3 import inline
 
 intrinsic: Any = extending.intrinsic
+pointer_to: Any = types.CPointer
 
 METH_FASTCALL = 0x80
 WANTED_FLAGS = 0x101  # C order and aligned
@@ -37,7 +39,7 @@ _OB_TYPE, _DATA, _NDIM, _DIMS, _DESCR, _FLAGS, WORDS = 1, 2, 3, 4, 7, 8, 9
 @intrinsic
 def _words(typing_context: Any, address: Any) -> Any:
     """The words at an address."""
-    pointer = types.CPointer(types.int64)
+    pointer = pointer_to(types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(pointer))
@@ -48,7 +50,7 @@ def _words(typing_context: Any, address: Any) -> Any:
 @intrinsic
 def _numbers(typing_context: Any, address: Any) -> Any:
     """The doubles at an address."""
-    pointer = types.CPointer(types.float64)
+    pointer = pointer_to(types.float64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(pointer))
@@ -57,7 +59,7 @@ def _numbers(typing_context: Any, address: Any) -> Any:
 
 
 @inline
-def _vector(table, address):
+def _vector(table: Any, address: Any) -> Any:
     """Where the numbers of an object are, or 0 if it is no vector as wanted."""
     if carray(_words(address), 2)[_OB_TYPE] != table[_TYPE]:
         return 0
@@ -70,7 +72,7 @@ def _vector(table, address):
 
 
 @inline
-def _answer(table, good):
+def _answer(table: Any, good: bool) -> Any:
     """None if it went well, else True, with a reference for the caller."""
     answer = table[_YES] if good else table[_NO]
     carray(_words(answer), 1)[0] += table[_COUNTED]
@@ -78,7 +80,7 @@ def _answer(table, good):
 
 
 @inline
-def _call(kernel, me, given, count):
+def _call(kernel: Any, me: int, given: int, count: int) -> Any:
     """What Python calls: `me` is the array with the table, `given` points to `count` objects."""
     start = carray(_words(me), WORDS)[_DATA]
     table = carray(_words(start), HEADER)
@@ -94,11 +96,11 @@ def _call(kernel, me, given, count):
     return _answer(table, kernel(raw, q, qd, third, carray(_numbers(d), n)) == 0)
 
 
-def _inverse(me, given, count):  # type: ignore[no-untyped-def]
+def _inverse(me: int, given: int, count: int) -> Any:
     return _call(inverse_one, me, given, count)
 
 
-def _forward(me, given, count):  # type: ignore[no-untyped-def]
+def _forward(me: int, given: int, count: int) -> Any:
     return _call(forward_one, me, given, count)
 
 
@@ -114,7 +116,7 @@ class _MethodDef(ctypes.Structure):
 
 
 @cache
-def _definition(function: Callable[..., int]) -> tuple[_MethodDef, Any]:
+def _definition(function: Callable[..., Any]) -> tuple[_MethodDef, Any]:
     """The definition of a compiled function for Python; the second keeps the code alive."""
     name = function.__name__.removeprefix('_')
     with announcing(f'{name}_dynamics'):
@@ -144,7 +146,7 @@ def layout_is_known() -> bool:
     return ctypes.c_int64.from_address(words[_DIMS]).value == sample.size
 
 
-def _python_function(function: Callable[..., int], table: Any) -> Any:
+def _python_function(function: Callable[..., Any], table: Any) -> Any:
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = (
         ctypes.py_object,

@@ -247,7 +247,8 @@ class Robot(Shape):
         """
         if self._plain:
             n = self.nq
-            A, B = empty((2 * n, 2 * n)), empty((2 * n, n))
+            A: Array = empty((2 * n, 2 * n))
+            B: Array = empty((2 * n, n))
             try:
                 if not self._fast.linearize(q, qd, tau, self._model.prescribed, A, B):
                     return A, B
