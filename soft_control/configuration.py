@@ -8,6 +8,7 @@ k is the whole elastic law, measured from the springs' rest, and d the whole dam
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from .references import JointPath, JointSample
 from .safety import State
 
 _PHASE = 0.6  # [rad] a swing may turn on by this much until feedback acts on it; more would drive it
+_QUARTER = 1.0  # [rad] from about here on a force against the deflection acts along the rate
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,11 @@ class ConfigurationGains:
 
     def eased(self, robot: Robot, delay: float) -> ConfigurationGains:
         """Gains that do not drive the slowest swing of a robot when feedback acts `delay` seconds late."""
-        share = min(1.0, (_PHASE / max(slowest_swing(robot) * delay, 1e-9)) ** 2)
+        swing = slowest_swing(robot)
+        phase = abs(swing) * delay
+        share = min(1.0, (_PHASE / max(phase, 1e-9)) ** 2)
+        if phase > _QUARTER:  # it takes from the swing's own damping, then no more than half of that
+            share = min(share, -swing.real / abs(swing) / math.sin(min(phase, 0.5 * math.pi)))
         kp, kd, ki = (
             tuple(share * k for k in gains) for gains in (self.proportional, self.derivative, self.integral)
         )
@@ -123,12 +129,12 @@ def damping_scale(robot: Robot) -> Array:
     return np.maximum(np.diag(robot.damping(q, np.eye(robot.nq))), 0.0)
 
 
-def slowest_swing(robot: Robot) -> float:
-    """Angular frequency of the slowest mode that swings at rest [rad/s]; 0 if none does, or the modes are not known."""
+def slowest_swing(robot: Robot) -> complex:
+    """Eigenvalue of the slowest mode that swings at rest [rad/s]; 0 if none does, or the modes are not known."""
     q, zero = generic_pose(robot), np.zeros(robot.nq)
     try:
         A, _ = robot.linearize(q, zero, robot.inverse_dynamics(q, zero, zero))
     except SoftRobotError:
-        return 0.0
-    swinging = [abs(x) for x in np.linalg.eigvals(A) if x.imag > 1e-3 * abs(x.real) and abs(x) > 1e-3]
-    return float(min(swinging, default=0.0))
+        return 0.0j
+    swinging = [x for x in np.linalg.eigvals(A) if x.imag > 1e-3 * abs(x.real) and abs(x) > 1e-3]
+    return complex(min(swinging, key=abs, default=0.0))

@@ -12,6 +12,7 @@ import numpy as np
 
 from soft_control.loop import ControlLoop
 from soft_control.safety import Memory, State
+from soft_dynamics.description import Disc
 from soft_dynamics.robot import Robot, load
 
 robot_of = lru_cache(load)
@@ -59,9 +60,9 @@ class Rig:
         for _ in range(round(duration / self.dt)):
             memory = self.loop.step(self.t)
             lag = self.plant.description.actuation.valve_lag
-            after = memory.pressure + math.exp(-self.dt / lag) * (self.p - memory.pressure)
+            after = memory.pressure + math.exp(-self.dt / max(lag, 1e-9)) * (self.p - memory.pressure)
             motion = self.plant.simulate(
-                self.q, self.qd, np.array([self.p, after]), [0.0, self.dt], step=0.005
+                self.q, self.qd, np.array([self.p, after]), [0.0, self.dt], step=step_of(self.plant, 0.005)
             )
             self.q, self.qd, self.p = motion.q[-1], motion.qd[-1], after
             self.t += self.dt
@@ -70,10 +71,15 @@ class Rig:
         return seen
 
 
+def step_of(robot: Robot, step: float) -> float:
+    """Return the step for a simulation [s]: that of discs is explicit."""
+    return min(step, 0.002) if isinstance(robot.description.segments[0], Disc) else step
+
+
 @lru_cache
 def _settled(plant: Robot) -> tuple[Any, Any]:
     zero = np.zeros(plant.nq)
-    motion = plant.simulate(plant.rest, zero, None, [0.0, 10.0], step=0.02)
+    motion = plant.simulate(plant.rest, zero, None, [0.0, 10.0], step=step_of(plant, 0.02))
     return motion.q[-1], motion.qd[-1]
 
 
