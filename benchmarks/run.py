@@ -32,7 +32,7 @@ LIMITS = """
 - **A client's first answer from the node.** The node is ready after one to two seconds; in some starts DDS takes
   another two until client and service have found each other.
 
-Limits in microseconds and milliseconds also judge the machine: on one that is shared, the same code takes up to twice as
+Limits in microseconds and milliseconds also judge the machine: on a shared one the same code takes up to twice as
 long in one hour as in another, and MuJoCo's own rollouts tell in the same run how much of a second core there is.
 """
 METHOD = """
