@@ -50,7 +50,7 @@ class Vector(np.ndarray):
         3,
         'six of',
         [0.0] * 6,
-        object(),
+        Ellipsis,
         np.float64(1.0),
         np.zeros(()),
         np.zeros(5),
