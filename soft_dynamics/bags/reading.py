@@ -53,9 +53,17 @@ class Bag:
                 self.path, f'has no topic {missing[0]}; it has {", ".join(sorted(self.topics)) or "none"}'
             )
         chosen = [c for c in self._reader.connections if not topics or c.topic in topics]
+        any_came = False
         with _damage(self.path):
             for c, t_ns, data in self._reader.messages(chosen, start=start_ns) if chosen else ():
+                any_came = True
                 yield Message(c.topic, c.msgtype, t_ns, bytes(data))
+        told = sum(self.counts[c.topic] for c in chosen)
+        if told and not any_came and (start_ns is None or start_ns <= self.start_ns):
+            raise BagError(
+                self.path,
+                f'tells of {told} messages and shows none: metadata.yaml is not of its storage file',
+            )
 
     def decode(self, message: Message) -> Any:
         """The message as an object with the fields of its type; arrays are NumPy's."""

@@ -79,7 +79,9 @@ class BagPlayer(Node):
         self._by_topic: dict[str, Publisher] = {}
         for topic, msgtype in self._bag.topics.items():
             if not self.config.topics or topic in self.config.topics:
-                self._by_topic[topic] = self._publisher(topic, msgtype)
+                self._add_publisher(topic, msgtype)
+        if not self._by_topic and not self.config.topics:
+            raise BagError(self._bag.path, 'has no topic of a type that is installed')
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._clock = self.create_publisher(ClockMessage, '/clock', SENSOR) if self.config.clock > 0 else None
         self._clock_ns = 0
@@ -104,7 +106,7 @@ class BagPlayer(Node):
 
     def _rewind(self, delay: float) -> None:
         self._began_ns = self._steady.now().nanoseconds + round(delay * 1e9)
-        self._messages = self._bag.messages(self.config.topics, self._start_ns)
+        self._messages = self._bag.messages(self.config.topics or tuple(self._by_topic), self._start_ns)
         self._next = next(self._messages, None)
         if self._next is None:
             raise BagError(self._bag.path, 'has no message to play')
@@ -119,15 +121,18 @@ class BagPlayer(Node):
             self._clock_ns = steady_ns
             self._clock.publish(ClockMessage(clock=time_from_ns(max(now_ns, self._start_ns))))
 
-    def _publisher(self, topic: str, msgtype: str) -> Publisher:
+    def _add_publisher(self, topic: str, msgtype: str) -> None:
+        """Make the topic; one of an unknown type is left out, unless it was asked for."""
         package, _, name = msgtype.split('/')
         try:
             msg_class: Any = getattr(import_module(f'{package}.msg'), name)
         except (ImportError, AttributeError):
-            raise BagError(
-                self._bag.path, f'{topic} needs the type {msgtype}, which is not installed'
-            ) from None
-        return self.create_publisher(msg_class, topic, played_qos(self._bag.qos(topic)))
+            reason = f'{topic} needs the type {msgtype}, which is not installed'
+            if topic in self.config.topics:
+                raise BagError(self._bag.path, reason) from None
+            self.get_logger().warning(f'not played: {reason}')
+            return
+        self._by_topic[topic] = self.create_publisher(msg_class, topic, played_qos(self._bag.qos(topic)))
 
     def _finish(self) -> None:
         for publisher in self._by_topic.values():

@@ -8,7 +8,10 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 
 _FOREVER = QosTime(9223372036, 854775807)
-_DEPTH = 1000  # messages that may wait for a slow listener; a latched topic repeats no more than it did
+_DEPTH = 1000  # messages that may wait for a slow listener
+_LATCHED = (
+    10  # messages for those who join a latched topic later, as `ros2 bag play` has it: the depth is not known
+)
 
 
 def recorded_qos(qos: QoSProfile) -> Qos:
@@ -33,7 +36,7 @@ def played_qos(recorded: Sequence[Qos]) -> QoSProfile:
     reliable = all(qos.reliability != QosReliability.BEST_EFFORT for qos in recorded)
     latched = bool(recorded) and all(qos.durability == QosDurability.TRANSIENT_LOCAL for qos in recorded)
     return QoSProfile(
-        depth=max(qos.depth for qos in recorded) if latched else _DEPTH,
+        depth=max(_LATCHED, *(qos.depth for qos in recorded)) if latched else _DEPTH,
         reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
         durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
     )

@@ -84,9 +84,9 @@ class BagRecorder(Node):
                 continue
             self._seen.add(topic)
             try:
-                self._bag.add_topic(topic, types[0], tuple(recorded_qos(p.qos_profile) for p in publishers))
                 package, _, name = types[0].split('/')
                 msg_class = getattr(import_module(f'{package}.msg'), name)
+                self._bag.add_topic(topic, types[0], tuple(recorded_qos(p.qos_profile) for p in publishers))
             except (ImportError, AttributeError, ValueError) as error:
                 self.get_logger().warning(f'{topic} is not recorded: {error}')
                 continue

@@ -12,11 +12,16 @@ import numpy as np
 import pytest
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message, serialize_message
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import get_types_from_msg
 from rosgraph_msgs.msg import Clock
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_msgs.msg import String
 
 from soft_dynamics.bags import BagWriter, open_bag
+from soft_dynamics.bags.types import standard_types
+from soft_dynamics.bags.writing import VERSION
+from soft_dynamics.nodes.bag_qos import played_qos, recorded_qos
 from soft_dynamics.ros.conversions import float64s, time_from_ns, time_to_ns
 from soft_dynamics.ros.qos import DESCRIPTION, SENSOR, STATE
 
@@ -168,6 +173,31 @@ def test_rate_stretches_time(
     ros_process(PLAYER, params={'bag': str(path), 'rate': rate, 'delay': DELAY})
     client.spin_until(lambda: len(arrivals) == count, 'all messages', 90.0)
     assert least < arrivals[-1] - arrivals[0] < most
+
+
+def test_what_no_type_is_installed_of_is_left_out(
+    ros_process: Any, ros_client_node: Any, tmp_path: Path
+) -> None:
+    """As rosbag2's own events are, which every bag of `ros2 bag record -a` has."""
+    path, strange, types = tmp_path / 'run', 'strange_msgs/msg/Event', standard_types()
+    types.register(get_types_from_msg('float64 x', strange))
+    with Writer(path, version=VERSION, storage_plugin=StoragePlugin.MCAP) as writer:
+        for topic, msgtype in (('/events', strange), ('/note', 'std_msgs/msg/String')):
+            connection = writer.add_connection(topic, msgtype, typestore=types)
+            if topic == '/note':
+                writer.write(connection, START_NS, serialize_message(String(data='good')))
+    notes = ros_client_node.collect(String, 'note', MANY)
+    player = ros_process(PLAYER, params={'bag': str(path), 'delay': DELAY})
+    ros_client_node.spin_until(lambda: notes, 'the note')
+    assert player.wait() == 0
+    (line,) = [text for text in player.stderr.splitlines() if 'not played' in text]
+    assert f'/events needs the type {strange}, which is not installed' in line
+
+
+def test_a_latched_topic_keeps_as_much_as_ros2_bag_play() -> None:
+    recorded = [recorded_qos(DESCRIPTION)] * 3
+    assert played_qos(recorded).depth == 10
+    assert played_qos([]).depth == played_qos([recorded_qos(STATE)]).depth == 1000
 
 
 @pytest.mark.parametrize(

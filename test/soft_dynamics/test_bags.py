@@ -20,6 +20,15 @@ STATE, STRING = 'soft_robot_suite/msg/SoftState', 'std_msgs/msg/String'
 START_NS = 1_700_000_000_123_456_789
 ROOT = Path(__file__).resolve().parents[2]
 TYPES = standard_types()
+LIMITS = ('deadline', 'lifespan', 'liveliness_lease_duration')
+QOS = {
+    'history': 'keep_last',
+    'depth': 10,
+    'reliability': 'reliable',
+    'durability': 'volatile',
+    'liveliness': 'automatic',
+    'avoid_ros_namespace_conventions': False,
+}
 
 
 def state_cdr(k: int) -> bytes:
@@ -267,6 +276,24 @@ def test_a_missing_topic_is_named_with_those_there(tmp_path: Path) -> None:
     reason = 'has no topic /pressure; it has /note, /state'
     with open_bag(tmp_path / 'run') as bag, pytest.raises(BagError, match=reason):
         list(bag.messages(['/pressure']))
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_metadata_of_another_tool_that_hide_all_messages_are_told(tmp_path: Path, storage: str) -> None:
+    """`ros2 bag reindex` writes profiles into the metadata that are not in the file."""
+    write(tmp_path / 'run', storage)
+    metadata = tmp_path / 'run' / 'metadata.yaml'
+    content = yaml.safe_load(metadata.read_text())
+    for topic in content['rosbag2_bagfile_information']['topics_with_message_count']:
+        topic['topic_metadata']['offered_qos_profiles'] = [
+            QOS | {key: {'sec': 0, 'nsec': 0} for key in LIMITS}
+        ]
+    metadata.write_text(yaml.safe_dump(content))
+    with (
+        open_bag(tmp_path / 'run') as bag,
+        pytest.raises(BagError, match='tells of 24 messages and shows none'),
+    ):
+        list(bag.messages())
 
 
 def test_refusals_of_the_writer(tmp_path: Path) -> None:
