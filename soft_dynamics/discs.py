@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from .arguments import Array
 
 ANGLES, QUATERNIONS, RATES = 5, 8, 5
-ALMOST_STRAIGHT = 1e-7  # [rad] below this bend alpha keeps its last value
+ALMOST_STRAIGHT = 1e-7  # [rad] nearer to a singular pose alpha and phi of a motion keep their last values
 FINE, MOST_PARTS = (
     1e-3,
     16,
@@ -59,12 +59,21 @@ def to_angles(quaternions: Array, start: Array) -> Array:
     """(count, 5) joint angles of quaternions (count, 8), continued sample by sample from the angles `start` (5,)."""
     P = Rotation.from_quat(quaternions[:, :4])
     whole = (P * Rotation.from_quat(quaternions[:, 4:])).as_matrix()
-    first, e = np.asarray(start, float), P.as_matrix()[:, :, 2]
-    bend = np.hypot(e[:, 0], e[:, 1])
-    alpha = _held(np.arctan2(e[:, 0], -e[:, 1]), bend > ALMOST_STRAIGHT, first[0])
-    thread = _continued(np.stack([alpha, np.arctan2(bend, e[:, 2])], 1), first[:2], _other_thread)
-    Q = np.swapaxes(_rotation('ZX', thread).as_matrix(), 1, 2) @ whole
-    return np.concatenate([thread, _disc_angles(Q, first[2:])], 1)
+    return of_poses(P.as_matrix()[:, :, 2], whole, start)
+
+
+def of_poses(thread: Array, whole: Array, start: Array, almost: float = ALMOST_STRAIGHT) -> Array:
+    """(count, 5) joint angles of unit directions of the thread (count, 3) and turns of the disc (count, 3, 3).
+
+    Each angle is taken from what those before it leave, so that they give the pose to the last digit even where it does
+    not tell them apart; within `almost` [rad] of a singular pose alpha and phi are not taken from it at all.
+    """
+    first, (x, y, z) = np.asarray(start, float), thread.T
+    bend = np.hypot(x, y)
+    alpha = _held(np.arctan2(x, -y), bend > almost, first[0])
+    angles = _continued(np.stack([alpha, np.arctan2(bend, z)], 1), first[:2], _other_thread)
+    Q = np.swapaxes(_rotation('ZX', angles).as_matrix(), 1, 2) @ whole
+    return np.concatenate([angles, zxy_angles(Q, first[2:], almost)], 1)
 
 
 def angles_of_motion(t: Array, quaternions: Array, rates: Array, start: Array) -> Array:
@@ -97,14 +106,13 @@ def _quaternion_rates(quaternions: Array, rates: Array) -> Array:
     return np.asarray(rate.reshape(-1, QUATERNIONS))
 
 
-def _disc_angles(Q: Array, start: Array) -> Array:
+def zxy_angles(Q: Array, start: Array, almost: float = ALMOST_STRAIGHT) -> Array:
     """(gamma, psi, phi) of Q = Rz Rx Ry; at psi = +-pi/2 only gamma +- phi is there, and phi keeps its last value."""
     slant = np.hypot(Q[:, 2, 0], Q[:, 2, 2])
-    psi, clear = np.arctan2(Q[:, 2, 1], slant), slant > ALMOST_STRAIGHT
-    phi = _held(np.arctan2(-Q[:, 2, 0], Q[:, 2, 2]), clear, start[2])
-    both = np.arctan2(Q[:, 1, 0], Q[:, 0, 0])
-    gamma = np.where(clear, np.arctan2(-Q[:, 0, 1], Q[:, 1, 1]), both - np.copysign(phi, psi * phi))
-    return _continued(np.stack([gamma, psi, phi], 1), start, _other_disc)
+    phi = _held(np.arctan2(-Q[:, 2, 0], Q[:, 2, 2]), slant > almost, start[2])
+    x, y, _ = (Q[:, :, 0] * np.cos(phi)[:, None] + Q[:, :, 2] * np.sin(phi)[:, None]).T  # of Q Ry^T = Rz Rx
+    angles = np.stack([np.arctan2(y, x), np.arctan2(Q[:, 2, 1], slant), phi], 1)
+    return _continued(angles, start, _other_disc)
 
 
 def _other_thread(angles: Array) -> Array:

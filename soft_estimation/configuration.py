@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.transform import Rotation
 
 from soft_dynamics.arguments import Array, as_array
 from soft_dynamics.description import COORDINATES, Arc, Disc, Hinge, Link, Sensor, Universal
@@ -140,8 +139,7 @@ class Tracking:
             if self._base_moves:
                 X_0B = inverse(self._X_M0) @ tracked[0].X_MF
                 q[:, :3] = X_0B[:, :3, 3]
-                angles = Rotation.from_matrix(X_0B[:, :3, :3]).as_euler('XYZ')
-                q[:, 3:6] = segments.continued(angles, q[0, 3:6])
+                q[:, 3:6] = segments.base_angles(X_0B[:, :3, :3], q[0, 3:6])
                 observed[:MOVING_BASE] = True
             return tracked[0]
         return Tracked(0, self.robot.pose(q[0], 'base')[None])

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from soft_dynamics import discs
 from soft_dynamics.arguments import Array, as_array
@@ -18,6 +17,7 @@ from soft_dynamics.arguments import Array, as_array
 from .poses import as_pose, as_rotation, turn
 
 STRAIGHT = 1e-7  # [-] below this slant of the tip an arc counts as straight
+FOLDED = 1e-6  # [rad] nearer to half a turn an arc's twist is not told from the direction of its bend
 ROUNDING = 1e-12  # [-] a slant of the tip that may be nothing but rounding of the pose
 TINY = np.finfo(float).tiny  # keeps 0/0 at 0
 
@@ -44,14 +44,15 @@ def bend_from_rotation(R_BT: Any) -> Fit:
 def _bend(R: Array) -> Fit:
     x, y, z = R[..., 0, 2], R[..., 1, 2], R[..., 2, 2]  # (v sin(phi)/phi, -u sin(phi)/phi, cos(phi))
     sine = np.hypot(x, y)
-    bend = np.arctan2(sine, z) / np.maximum(sine, TINY) * np.array([-y, x])
+    phi, axis = np.arctan2(sine, z), np.array([-y, x]) / np.maximum(sine, TINY)
     twist = np.abs(np.arctan2(R[..., 1, 0] - R[..., 0, 1], R[..., 0, 0] + R[..., 1, 1]))
-    back = (sine == 0.0) & (z < 0.0)  # bent by pi exactly: the twist is not determined, and taken as none
-    if np.any(back):
-        axis = 0.5 * np.arctan2(R[..., 1, 0], R[..., 0, 0])
-        bend = np.where(back, np.pi * np.array([np.cos(axis), np.sin(axis)]), bend)
+    back = (sine < FOLDED) & (z < 0.0)
+    if np.any(back):  # the twist is taken as none, and R + R^T tells the axis
+        angle = 0.5 * np.arctan2(R[..., 1, 0] + R[..., 0, 1], R[..., 0, 0] - R[..., 1, 1])
+        way = np.array([np.cos(angle), np.sin(angle)])
+        axis = np.where(back, np.where(np.sum(way * axis, 0) < 0.0, -way, way), axis)
         twist = np.where(back, 0.0, twist)
-    return Fit(np.moveaxis(bend, 0, -1), twist, np.full_like(twist, np.nan))
+    return Fit(np.moveaxis(phi * axis, 0, -1), twist, np.full_like(twist, np.nan))
 
 
 def arc_from_pose(X_BT: Any, length: float | None = None) -> Fit:
@@ -140,9 +141,9 @@ def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit
     d1 = d2 = np.full(theta1.shape, 0.5 * rest_length)
     if free:
         along, across = n + e, n - e
-        # n_z - 1, to the last digit where n is near e
-        slant = -np.sum(n[..., :2] ** 2, -1) / (1.0 + np.abs(n[..., 2]))
-        across[..., 2] = np.where(n[..., 2] > 0.0, slant, across[..., 2])
+        small = np.sum(n[..., :2] ** 2, -1) / (1.0 + np.abs(n[..., 2]))  # 1 - |n_z|, to the last digit
+        along[..., 2] = np.where(n[..., 2] < 0.0, small, along[..., 2])
+        across[..., 2] = np.where(n[..., 2] > 0.0, -small, across[..., 2])
         folded = np.sum(along**2, -1)
         if np.any(folded < STRAIGHT**2):
             raise ValueError('X_BT: expected a tip that is not folded back onto its base')
@@ -184,12 +185,19 @@ def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle
     shear = np.eye(5)
     shear[2, 0] = -1.0 if axis_angle else 0.0  # the joint's gamma is the public one less alpha
     start = shear @ (np.zeros(5) if near is None else as_array('near', near))
-    P = _swing(p / reach[:, None])
-    whole = Rotation.from_matrix(X[..., :3, :3].reshape(-1, 3, 3))
-    both = np.concatenate([P.as_quat(), (P.inv() * whole).as_quat()], 1)
-    q = np.asarray(np.linalg.solve(shear, discs.to_angles(both, start).T).T, np.float64)
+    joints = discs.of_poses(p / reach[:, None], X[..., :3, :3].reshape(-1, 3, 3), start, ROUNDING)
+    q = np.asarray(np.linalg.solve(shear, joints.T).T, np.float64)
     missed = np.abs(reach - thread_length).reshape(X.shape[:-2])
     return Fit(q.reshape(*X.shape[:-2], 5), 0.0 * missed, missed)
+
+
+def base_angles(R_0B: Array, near: Array) -> Array:
+    """(n, 3) angles of R = Rx Ry Rz over time, the first nearest to `near`, each to the one before.   [Mehl, eq. 7]
+
+    At a second angle of +-pi/2 the third keeps its value and the first takes up the rest.
+    """
+    cyclic = [1, 2, 0]  # y, z, x as x, y, z
+    return discs.zxy_angles(R_0B[:, cyclic][:, :, cyclic], near, ROUNDING)
 
 
 def continued(angles: Array, near: Array) -> Array:
@@ -201,14 +209,3 @@ def continued(angles: Array, near: Array) -> Array:
 def _wrapped(angle: Array) -> Array:
     """From -pi to pi."""
     return np.remainder(angle + np.pi, 2.0 * np.pi) - np.pi
-
-
-def _swing(direction: Array) -> Rotation:
-    """The shortest turns of the z axis into directions (n, 3); half a turn about x for its opposite."""
-    x, y, z = direction.T
-    across = np.hypot(x, y)
-    axis = (
-        np.stack([np.where(across > 0.0, -y, 1.0), x, 0.0 * x], 1)
-        / np.where(across > 0.0, across, 1.0)[:, None]
-    )
-    return Rotation.from_rotvec(np.arctan2(across, z)[:, None] * axis)
