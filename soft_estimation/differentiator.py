@@ -112,19 +112,24 @@ class Differentiator:
         dt = t - self._t
         if not 0.0 < dt < math.inf:
             return self._x, self._P
-        F = np.array([[1.0, dt, 0.5 * dt * dt], [0.0, 1.0, dt], [0.0, 0.0, 1.0]])
-        density = self._noise2 * dt * self._w6
-        Q = density * np.array(
-            [
-                [dt**5 / 20.0, dt**4 / 8.0, dt**3 / 6.0],
-                [dt**4 / 8.0, dt**3 / 3.0, dt**2 / 2.0],
-                [dt**3 / 6.0, dt**2 / 2.0, dt],
-            ]
-        )
+        F, Q = white_jerk(dt)
         x = self._x @ F.T
         lost = t - self._last > self._timeout
         if lost.any():  # where it was when the time ran out
             rest = np.clip(self._last + self._timeout - self._t, 0.0, dt)[:, None]
             stopped = self._x[:, :1] + rest * (self._x[:, 1:2] + 0.5 * rest * self._x[:, 2:])
             x[lost] = (stopped * [1.0, 0.0, 0.0])[lost]
-        return x, F @ self._P @ F.T + Q
+        return x, F @ self._P @ F.T + self._noise2 * dt * self._w6 * Q
+
+
+def white_jerk(dt: float) -> tuple[Array, Array]:
+    """(F, Q): how coordinate, rate and acceleration go on for dt, and what white jerk of density 1 adds to their P."""
+    F = np.array([[1.0, dt, 0.5 * dt * dt], [0.0, 1.0, dt], [0.0, 0.0, 1.0]])
+    Q = np.array(
+        [
+            [dt**5 / 20.0, dt**4 / 8.0, dt**3 / 6.0],
+            [dt**4 / 8.0, dt**3 / 3.0, dt**2 / 2.0],
+            [dt**3 / 6.0, dt**2 / 2.0, dt],
+        ]
+    )
+    return F, Q

@@ -15,6 +15,7 @@ from soft_dynamics.arguments import Array, as_array
 from .kernels import are_rigid
 
 ROTATION_TOLERANCE = 1e-6  # [-] further from orthonormal is not a rounding error
+NEARLY_HALF, ENOUGH_FLIPS = 3.0, 5  # [rad] about z from one sample to the next, and how many
 
 
 def pose(quat_WB: Any, p_WB: Any) -> Array:
@@ -35,6 +36,21 @@ def poses_from_normals(p_WB: Any, z_WB: Any, y_W: Any = (0.0, 1.0, 0.0)) -> Arra
     X_WB = np.tile(np.eye(4), (len(p), 1, 1))
     X_WB[:, :3, 0], X_WB[:, :3, 1], X_WB[:, :3, 2], X_WB[:, :3, 3] = np.cross(y, z), y, z, p
     return X_WB
+
+
+def flip_axis(R_WB: Any) -> Array:
+    """The unit axis (3,) in a plate B about which recorded R_WB (n, 3, 3) flip by half a turn, one near z.
+
+    Motion capture takes a square plate for itself turned by half. A flip leaves nothing but this axis where it is, so
+    it is the plate's normal; z is, if there are too few flips to tell them from the plate's own motion meanwhile.
+    """
+    R = as_rotation('R_WB', R_WB)
+    turns = Rotation.from_matrix(np.swapaxes(R[:-1], 1, 2) @ R[1:]).as_rotvec()
+    flips = turns[np.abs(turns[:, 2]) > NEARLY_HALF]
+    if len(flips) < ENOUGH_FLIPS:
+        return np.array([0.0, 0.0, 1.0])
+    axis = np.median(flips * np.sign(flips[:, 2:]), axis=0)
+    return np.asarray(axis / np.linalg.norm(axis))
 
 
 def pose_from_rpy(position: Any, rpy: Any) -> Array:
