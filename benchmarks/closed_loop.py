@@ -10,6 +10,7 @@ import importlib.util
 import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -73,8 +74,9 @@ def measure(options: argparse.Namespace, say: Callable[[str], None]) -> Run:
         arguments |= {'shape': 'false', 'ft': 'none'}
     with Simulation(say, robot=ROBOT, **arguments) as simulation:
         listener = Listener(simulation.ports['mocap_port'])
-        if options.realtime:
-            raise_priority(options.realtime)  # it stands for the next node of the loop
+        if options.realtime:  # its DDS stands for the next node of the loop; what it notes it notes when there is time
+            raise_priority(options.realtime)
+            os.sched_setscheduler(threading.get_native_id(), os.SCHED_OTHER, os.sched_param(0))
         try:
             deadline = time.monotonic() + PATIENCE
 

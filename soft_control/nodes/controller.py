@@ -11,8 +11,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from soft_robot_suite.msg import ChamberPressures, SoftState
@@ -27,7 +25,7 @@ from soft_dynamics.pace import Pace
 from soft_dynamics.robot import Robot, load
 from soft_dynamics.ros.conversions import flat_reader, flat_writer, float64s
 from soft_dynamics.ros.diagnostics import Diagnostics
-from soft_dynamics.ros.executor import in_passing
+from soft_dynamics.ros.executor import Silence, in_passing
 from soft_dynamics.ros.lifecycle import ManagedNode
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND
@@ -93,8 +91,7 @@ class ControllerNode(ManagedNode):
         )
         self.create_service(Trigger, '~/emergency_stop', self._on_emergency_stop)
         self.diagnostics = Diagnostics(self, self.robot.name, {'control': self._status})
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._silence = self.create_timer(1.5 / self.config.rate, self._on_silence, clock=steady)
+        self._silence = Silence(self, 1.5 / self.config.rate, self._on_silence)
 
     @abstractmethod
     def make_law(self) -> Law:
@@ -183,7 +180,7 @@ class ControllerNode(ManagedNode):
         age = (now_ns - stamp_ns) * 1e-9
         self.loop.feed(State(t - age, q, qd))
         self._awake_t = t
-        self._silence.reset()
+        self._silence.heard()
         if self._pace.take(t):
             self._cycle(t, now_ns)
 

@@ -2,7 +2,8 @@
 
 rclpy's SingleThreadedExecutor makes its wait set, and a coroutine with a task around the callback, anew for each
 message; that takes longer than most callbacks do. To be woken costs as much again, so a node that has use for some
-messages only when others come takes them `in_passing`.
+messages only when others come takes them `in_passing`, and one that has to act when none come has a `Silence`: to set
+back a timer of ROS with every message would wake the node once more.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from rclpy.exceptions import InvalidHandle
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
+from rclpy.node import Node
 from rclpy.subscription import Subscription
 
 _WHOLE_PERIOD = 0.5  # [s] so often rclpy's own way is gone too, which also looks at QoS events
@@ -23,6 +25,40 @@ _SERVICE_PERIOD = 0.02  # [s] so often services are looked at while messages str
 def in_passing(subscription: Subscription, is_in_passing: bool = True, has_time: bool = False) -> None:
     """Let the executor not wait for these messages, but take them all before, or after, whatever else it has to do."""
     subscription.is_in_passing, subscription.has_time = is_in_passing, has_time
+
+
+class Silence:
+    """Calls back when `heard` was not called for a time [s], and again whenever that time has passed.
+
+    A LeanExecutor does it, which `run_node` spins every node with; other executors know nothing of it.
+    """
+
+    def __init__(self, node: Node, period: float, callback: Callable[[], None]) -> None:
+        self._node, self._period, self._callback = node, period, callback
+        self.heard()
+        self._enlist(_silences(node) | {self})
+
+    def heard(self) -> None:
+        """Let the time begin anew."""
+        self.due = time.monotonic() + self._period
+
+    def call_if_due(self) -> None:
+        if time.monotonic() >= self.due:
+            self.heard()
+            self._callback()
+
+    def close(self) -> None:
+        """Call no more."""
+        self._enlist(_silences(self._node) - {self})
+
+    def _enlist(self, silences: frozenset[Silence]) -> None:
+        self._node.silences = silences
+        if self._node.executor is not None:
+            self._node.executor.wake()
+
+
+def _silences(node: Any) -> frozenset[Silence]:
+    return getattr(node, 'silences', frozenset())
 
 
 def take_all(subscription: Subscription) -> None:
@@ -77,12 +113,13 @@ class LeanExecutor(SingleThreadedExecutor):
             self._whole_t = t
             super().spin_once(0.0)
             return
+        until = [each.due - t for each in self._silences] + [timeout_sec] * (timeout_sec is not None)
         left = self._full_t + _SERVICE_PERIOD - t
         if self._streams and left > 0.0:
-            self._wait(self._short, left if timeout_sec is None else min(timeout_sec, left))
+            self._wait(self._short, min([left, *until]))
             return
         self._full_t = t
-        self._wait(self._full, timeout_sec)
+        self._wait(self._full, min(until, default=None))
         if any(self._full[0].get_ready_entities(kind) for kind in ('service', 'client')):
             super().spin_once(0.0)
 
@@ -95,7 +132,7 @@ class LeanExecutor(SingleThreadedExecutor):
         except InvalidHandle:  # gone without a word: look again next time
             self._stale = True
             return
-        wait_set.wait(-1 if timeout_sec is None else round(timeout_sec * 1e9))
+        wait_set.wait(-1 if timeout_sec is None else max(round(timeout_sec * 1e9), 0))
         if not self._context.ok():
             raise ExternalShutdownException
         self._call_ready(wait_set)
@@ -117,6 +154,7 @@ class LeanExecutor(SingleThreadedExecutor):
         self._full = self._waiting(subscriptions, guards, timers, clients, services)
         self._subscriptions = {each.handle.pointer: each for each in subscriptions}
         self._timers = {each.handle.pointer: each for each in timers}
+        self._silences = [each for node in nodes for each in _silences(node)]
 
     def _waiting(self, *kinds: list[Any]) -> _Waiting:
         """A wait set for subscriptions, guard conditions, timers, clients and services, and how it is filled."""
@@ -149,6 +187,9 @@ class LeanExecutor(SingleThreadedExecutor):
                 return
             _take(self._subscriptions[pointer])
         self._take_each(self._after)
+        for silence in self._silences:
+            if not self._stale:
+                silence.call_if_due()
 
     def _take_each(self, subscriptions: list[Subscription]) -> None:
         for subscription in subscriptions:

@@ -7,13 +7,13 @@ from collections import defaultdict
 from typing import Any
 
 import numba
-from rclpy.timer import Timer
 from soft_robot_suite.msg import SoftState
 
 from soft_dynamics.counters import ERROR, OK, STALE, WARN, RateCounter, Status, stream_status
 from soft_dynamics.errors import SoftRobotError
 from soft_dynamics.pace import Pace
 from soft_dynamics.ros.diagnostics import Diagnostics
+from soft_dynamics.ros.executor import Silence
 from soft_dynamics.ros.lifecycle import ManagedNode
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import STATE
@@ -56,7 +56,7 @@ class StateEstimator(ManagedNode):
         self._diagnostics = Diagnostics(self, self._setup.robot.name, {'state': self._status})
         self._inputs: SensorInputs | None = None  # while configured
         self._loads: LoadOutputs | None = None
-        self._timer: Timer | None = None  # while active
+        self._silence: Silence | None = None  # while active
 
     # ---- lifecycle -----------------------------------------------------------------------------------------------
 
@@ -77,13 +77,13 @@ class StateEstimator(ManagedNode):
         return super().on_configure(state)
 
     def on_activate(self, state: Any) -> Any:
-        self._timer = self.create_timer(1.5 / self._setup.config.rate, self._on_timer)
+        self._silence = Silence(self, self._period, self._on_silence)
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> Any:
-        if self._timer is not None:
-            self.destroy_timer(self._timer)
-            self._timer = None
+        if self._silence is not None:
+            self._silence.close()
+            self._silence = None
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: Any) -> Any:
@@ -150,11 +150,10 @@ class StateEstimator(ManagedNode):
             return
         self._samples.tick(self._now_ns * 1e-9)
         is_due &= inputs.is_led_by(sample.kind, now)
-        if is_due and self._timer is not None:
-            if not config.at_samples:
-                if not self._pace.take(now):
-                    return
-                self._timer.reset()  # the next period begins with this state
+        if is_due and self._silence is not None:
+            if not config.at_samples and not self._pace.take(now):
+                return
+            self._silence.heard()
             self._publish(now)
 
     def _refuse(self, name: str, error: ValueError) -> None:
@@ -164,13 +163,21 @@ class StateEstimator(ManagedNode):
 
     # ---- state ---------------------------------------------------------------------------------------------------
 
-    def _on_timer(self) -> None:
+    @property
+    def _period(self) -> float:
+        """[s] without samples after which a state is due all the same."""
+        return 1.5 / self._setup.config.rate
+
+    def _on_silence(self) -> None:
         if self._setup.config.at_samples or self._inputs is None:
             return
         now_ns = self._clock_ns()
-        if self._start_ns is not None:
+        if self._start_ns is None:
+            return
+        now = (now_ns - self._start_ns) * 1e-9
+        if now >= self._newest + 0.5 * self._period:  # a simulated clock may stand still
             self._inputs.flush(self._estimator)
-            self._publish((now_ns - self._start_ns) * 1e-9)
+            self._publish(now)
 
     def _publish(self, t: float) -> None:
         """The state at time t since the start, unless nothing has shown the shape for long."""

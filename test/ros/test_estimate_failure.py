@@ -31,7 +31,7 @@ def test_a_failing_estimate_starts_anew(node: Any, error: Exception, monkeypatch
 
     failing, node._start_ns = node._estimator, node._clock_ns()
     monkeypatch.setattr(type(failing), 'located', property(fail))
-    node._on_timer()
+    node._on_silence()
     assert node._failures == 1
     assert node._estimator is not failing
     assert 'the state is lost' not in node._status().message

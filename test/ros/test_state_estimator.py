@@ -324,10 +324,10 @@ def test_a_load_at_the_tip_is_weighed(ros_process: Any, ros_client_node: Any, fi
     )
 
 
-def test_poses_are_answered_at_once_and_silence_by_the_timer(
+def test_poses_are_answered_at_once_and_silence_all_the_same(
     ros_process: Any, rig: Rig, finger: Path
 ) -> None:
-    """At two states a second from the timer, a pose every 0.3 s brings a state each."""
+    """At two states a second without, a pose every 0.3 s brings a state each."""
     ros_process(NODE, {'robot': str(finger), 'sensors': ['marker'], 'rate': 2.0})
     rig.run(lambda: rig.states, 'a state')
     for _ in range(4):
@@ -337,7 +337,7 @@ def test_poses_are_answered_at_once_and_silence_by_the_timer(
         rig.client.spin_until(lambda count=count: len(rig.states) > count, 'a state for the pose')
         assert 'mocap' in rig.states[-1].sources
     count = len(rig.states)
-    rig.client.spin_until(lambda: len(rig.states) > count, 'a state from the timer')
+    rig.client.spin_until(lambda: len(rig.states) > count, 'a state without a pose')
     assert 'mocap' not in rig.states[-1].sources
 
 
