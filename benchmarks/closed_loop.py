@@ -74,7 +74,7 @@ def measure(options: argparse.Namespace, say: Callable[[str], None]) -> Run:
         arguments |= {'shape': 'false', 'ft': 'none'}
     with Simulation(say, robot=ROBOT, **arguments) as simulation:
         listener = Listener(simulation.ports['mocap_port'])
-        if options.realtime:  # its DDS stands for the next node of the loop; what it notes it notes when there is time
+        if options.realtime:  # its DDS stands for the next node of the loop; the rest of it has time
             raise_priority(options.realtime)
             os.sched_setscheduler(threading.get_native_id(), os.SCHED_OTHER, os.sched_param(0))
         try:
