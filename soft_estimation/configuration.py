@@ -18,6 +18,7 @@ from .poses import as_pose, as_poses, inverse, pose_from_rpy, rotation_vector, t
 
 ITERATIONS, STEP_TOLERANCE = 50, 1e-13  # of the least squares over more than one segment
 RANK_TOLERANCE = 1e-6  # [-] smaller singular values do not determine a coordinate
+NUMBERS = 6  # of a pose: as many coordinates give it in several ways, and which it is nothing tells
 MOVING_BASE = 6  # coordinates of a base that moves
 
 
@@ -32,7 +33,7 @@ class Residual(NamedTuple):
 class Configuration:
     """Coordinates (nq,), or (n, nq) of n sets of poses, which of them the poses determine, and what is unexplained.
 
-    Coordinates that are not determined are as in `near`.
+    Coordinates that are not determined are near those of `near`, and of unseen segments the same.
     """
 
     q: Array
@@ -157,7 +158,7 @@ class Tracking:
             q[:, where], observed[where] = fit.q, True
         elif soft:
             where = slice(self._slices[start.frame].start, self._slices[end.frame - 1].stop)
-            observed[where] = True
+            observed[where] = where.stop - where.start < NUMBERS
             for k in range(len(q)):
                 q[k, where] = q[max(k - 1, 0), where]
                 observed[where] &= self._least_squares((start.frame, end.frame), X_AB[k], q[k], where)

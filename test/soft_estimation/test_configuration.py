@@ -151,6 +151,20 @@ def test_a_body_that_is_not_seen_is_bridged_if_the_others_tell_enough() -> None:
         assert np.all(result.observed)
 
 
+def test_two_bodies_that_are_not_seen_leave_a_choice_and_it_says_so() -> None:
+    """Three segments between two plates: other bends than the true ones give the same poses."""
+    robot = sd.load('honeycomb_arm')
+    q = np.array([0.2, -0.1, 0.3, 0.1, -0.2, 0.3, 0.1, -0.3])
+    poses = sensor_poses(robot, q)
+    del poses['plate2'], poses['plate3']
+    far, near = (configuration_from_poses(robot, poses, at) for at in (None, q + 0.02))
+    assert near.q == pytest.approx(q, abs=1e-9)
+    assert np.abs(far.q - q).max() > 0.1
+    for result in (far, near):
+        assert result.observed.tolist() == [True] * 2 + [False] * 6
+        assert result.residuals['plate4'].position < 1e-9
+
+
 def test_what_nobody_sees_keeps_its_value_and_says_so() -> None:
     robot = sd.load('honeycomb_arm')
     q, near = workspace(robot, 2)[1], np.linspace(-0.1, 0.1, 8)

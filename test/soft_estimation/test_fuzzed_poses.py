@@ -1,0 +1,97 @@
+"""Quaternions and places that are broken: refused, or the state is right all the same."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+import soft_dynamics as sd
+from soft_dynamics.quaternion import NORM_TOLERANCE
+from soft_estimation.body_poses import poses_from_quaternions
+from soft_estimation.configuration import Tracking
+from soft_estimation.model_filter import ModelFilter
+from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.poses import pose, pose_from_rpy
+
+ARM = sd.load('honeycomb_arm')
+TRACKING = Tracking(ARM)
+PLATES = [f'plate{k}' for k in range(5)]
+BENT = np.array([0.2, -0.1, 0.3, 0.1, -0.2, 0.3, 0.1, -0.3])
+
+BROKEN = st.sampled_from([math.nan, math.inf, -math.inf, 1e308, -1e200, 1.1])
+SCALE = st.one_of(
+    st.sampled_from([1.0, -1.0, 0.0, 2.0, 1e-300, 1e300]),
+    st.floats(0.99, 1.01),
+    st.floats(-1.01, -0.99),
+    st.floats(allow_nan=False, allow_infinity=False),
+).filter(lambda scale: abs(abs(abs(scale) - 1.0) - NORM_TOLERANCE) > 1e-9)
+
+
+def measured(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Quaternions (5, 4) and places (5, 3) of all plates in the world."""
+    mount = pose_from_rpy(ARM.description.mount.position, ARM.description.mount.rpy)
+    X_WS = mount @ ARM.forward_kinematics(q)
+    return Rotation.from_matrix(X_WS[:, :3, :3]).as_quat(), X_WS[:, :3, 3]
+
+
+@given(st.lists(st.tuples(SCALE, st.none() | st.tuples(st.integers(0, 3), BROKEN)), min_size=5, max_size=5))
+def test_what_is_let_in_gives_the_right_state(damage: list[Any]) -> None:
+    """One by one and all at once refuse the same; what the plates that are left determine is as it was."""
+    quat, p = measured(BENT)
+    whole = quat.copy()
+    for k, (scale, broken) in enumerate(damage):
+        quat[k] *= scale
+        if broken is not None:
+            quat[k, broken[0]] = broken[1]
+    X_WS, good = poses_from_quaternions(quat, p)
+    for k, (scale, broken) in enumerate(damage):
+        is_good = broken is None and abs(abs(scale) - 1.0) <= NORM_TOLERANCE
+        assert good[k] == is_good
+        if is_good:
+            assert X_WS[k] == pytest.approx(pose(whole[k], p[k]), abs=1e-14)
+            assert pose(quat[k], p[k]) == pytest.approx(X_WS[k], abs=1e-15)
+        else:
+            with pytest.raises(ValueError, match='quaternion'):
+                pose(quat[k], p[k])
+    found = TRACKING.configuration({PLATES[k]: X_WS[k] for k in np.flatnonzero(good)})
+    assert found.q[found.observed] == pytest.approx(BENT[found.observed], abs=1e-9)
+
+
+@pytest.mark.parametrize('make', [ModelFilter, PoseDifferentiator])
+def test_a_stream_with_broken_poses_gives_the_right_state(make: Any) -> None:
+    """A third of all plates is broken: not of unit length, NaN, negated, at the end of the world, or turned anyhow."""
+    rng, estimator = np.random.default_rng(3), make(ARM)
+    t = np.arange(0.0, 2.0, 0.01)
+    motion = ARM.simulate(0.3 * BENT, np.zeros(8), None, t)
+    refused, off = 0, []
+    for k, now in enumerate(t.tolist()):
+        quat, p = measured(motion.q[k])
+        quat = quat + rng.normal(0.0, 2e-4, quat.shape)
+        for body in np.flatnonzero(rng.uniform(size=5) < 0.33) if k else ():
+            kind = rng.integers(6)
+            if kind == 0:
+                quat[body] *= -1.0
+            elif kind == 1:
+                quat[body] *= rng.choice([0.0, 0.5, 1.1, 1e200])
+            elif kind == 2:
+                quat[body, rng.integers(4)] = rng.choice([math.nan, math.inf])
+            elif kind == 3:
+                p[body] = rng.choice([1e150, -1e9, 50.0])
+            elif kind == 4:
+                p[body, rng.integers(3)] = rng.choice([math.nan, -math.inf])
+            else:
+                quat[body] = Rotation.random(random_state=rng).as_quat()
+        X_WS, good = poses_from_quaternions(quat, p)
+        refused += np.count_nonzero(~good)
+        estimator.feed_poses(now, {PLATES[i]: X_WS[i] for i in np.flatnonzero(good)})
+        off.append(estimator.estimate(now).q - motion.q[k])
+    assert refused > 100
+    assert estimator.tally[1] > 50  # and as many that are poses, but not of this arm
+    assert np.abs(off).max() < 0.05
+    assert np.sqrt(np.mean(np.square(off))) < 5e-3
