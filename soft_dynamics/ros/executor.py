@@ -101,7 +101,14 @@ class LeanExecutor(SingleThreadedExecutor):
         return bool(super().add_node(node))
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
-        """Wait until something is ready, for a bounded time, and call every timer and subscription that is.
+        """Wait until something is ready, for a bounded time, and call every timer and subscription that is."""
+        self._spin_once(timeout_sec)
+        for silence in self._silences:
+            if not self._stale:
+                silence.call_if_due()
+
+    def _spin_once(self, timeout_sec: float | None) -> None:
+        """Go the short way, and rclpy's own now and then.
 
         A node has a dozen services, and to wait for them costs as much as all the rest: while messages stream in they
         are looked at now and then, which delays a request by _SERVICE_PERIOD at most.
@@ -187,9 +194,6 @@ class LeanExecutor(SingleThreadedExecutor):
                 return
             _take(self._subscriptions[pointer])
         self._take_each(self._after)
-        for silence in self._silences:
-            if not self._stale:
-                silence.call_if_due()
 
     def _take_each(self, subscriptions: list[Subscription]) -> None:
         for subscription in subscriptions:
