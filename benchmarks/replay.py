@@ -1,11 +1,13 @@
 """How many states of a live estimator come again when the bag of its run is played?
 
-python -m benchmarks.replay [--seconds 8] [--streams poses pressure] [--for-now]
+python -m benchmarks.replay [--seconds 8] [--streams poses pressure] [--for-now] [--busy 8]
 
 A made bag stands for the rig: it is played to an estimator with `at_samples`, and a recorder takes samples and states.
 Then that bag is played to a second estimator, and its states are compared with the recorded ones, stamp by stamp.
 With --for-now both estimators are ordinary ones, whose states are predicted to the moment at which they are published:
-no two have the same stamp, so that the difference is taken on straight lines between states.
+no two have the same stamp, so that the difference is taken on straight lines between states that follow each other
+closely. The motion in the bag is known: how far each of the two is from it is printed as well. With --busy so many
+processes that do nothing but compute take the processors from all of them while a bag is played.
 """
 
 from __future__ import annotations
@@ -13,13 +15,16 @@ from __future__ import annotations
 import argparse
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import rclpy
 from lifecycle_msgs.msg import State
 from lifecycle_msgs.srv import GetState
@@ -27,14 +32,16 @@ from lifecycle_msgs.srv import GetState
 from soft_dynamics.arguments import Array
 from soft_dynamics.bags import open_bag
 from soft_dynamics.robot import load
-from tools.made_bag import RATES, Rig, driven, write_bag
+from soft_dynamics.simulate import Trajectory
+from tools.made_bag import RATES, START_NS, Rig, driven, write_bag
 
 ROBOT = 'honeycomb_arm'
 CLOCK, FINE_CLOCK = (
     100.0,
     1000.0,
 )  # [Hz] of a played bag; of one that stands for a rig with a clock of its own
-START_NS = 1_000_000_000  # of the run, while the filter settles
+SETTLED_NS = 1_000_000_000  # of the run, while the filter settles
+CLOSE_NS = 20_000_000  # between two states, beyond which no line is drawn from one to the other
 SAME = 1e-9  # of its size: two numbers that differ by less are the same
 PATIENCE, SETTLE, DELAY = (
     180.0,
@@ -58,6 +65,17 @@ def running(
         process.wait()
 
 
+@contextmanager
+def busy() -> Iterator[None]:
+    """A process that takes all the time it gets."""
+    process = subprocess.Popen([sys.executable, '-c', 'while True: pass'])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
 def wait_until_active(name: str) -> None:
     """Raises TimeoutError if a node does not publish within PATIENCE."""
     node, end = rclpy.create_node('replay'), time.monotonic() + PATIENCE
@@ -73,13 +91,10 @@ def wait_until_active(name: str) -> None:
     raise TimeoutError(f'{name} was not active within {PATIENCE:g} s')
 
 
-def run(source: Path, output: Path, topics: list[str], clock: float, at_samples: bool) -> None:
+def run(source: Path, output: Path, topics: list[str], clock: float, options: argparse.Namespace) -> None:
     """Play `source` to an estimator that publishes on topics[0], and record the topics into `output`."""
-    parameters: dict[str, object] = {
-        'robot': ROBOT,
-        'autostart': 'true',
-        'at_samples': str(at_samples).lower(),
-    }
+    at_samples = str(not options.for_now).lower()
+    parameters: dict[str, object] = {'robot': ROBOT, 'autostart': 'true', 'at_samples': at_samples}
     time_of: dict[str, object] = {'use_sim_time': 'true'} if clock else {}
     taken = f'[{", ".join(topics)}]'
     with (
@@ -87,42 +102,80 @@ def run(source: Path, output: Path, topics: list[str], clock: float, at_samples:
         running('bag_recorder', {'output': output, 'topics': taken} | time_of),
     ):
         wait_until_active('state_estimator')
-        with running('bag_player', {'bag': source, 'clock': clock, 'delay': DELAY}) as player:
-            player.wait()
-        time.sleep(SETTLE)
+        with ExitStack() as stack:
+            for _ in range(options.busy):
+                stack.enter_context(busy())
+            with running('bag_player', {'bag': source, 'clock': clock, 'delay': DELAY}) as player:
+                player.wait()
+            time.sleep(SETTLE)
 
 
-def states(path: Path, topic: str) -> dict[int, Array]:
-    """Numbers of the states by stamp [ns]."""
+class States(NamedTuple):
+    """What an estimator said, in the order of its stamps [ns] (n,)."""
+
+    stamps: npt.NDArray[np.int64]
+    q: Array
+    qd: Array
+    qdd: Array
+    variance: Array  # of q, then of qd
+
+
+def states(path: Path, topic: str) -> States:
+    """The states of a bag."""
     found = {}
     with open_bag(path) as bag:
         for message in bag.messages([topic]):
             s = bag.decode(message)
             stamp_ns = s.header.stamp.sec * 1_000_000_000 + s.header.stamp.nanosec
-            found[stamp_ns] = np.concatenate([s.q, s.qd, s.qdd, s.covariance_diagonal])
-    return found
+            found[stamp_ns] = s.q, s.qd, s.qdd, s.covariance_diagonal
+    stamps = sorted(found)
+    return States(np.array(stamps), *(np.stack(part) for part in zip(*map(found.get, stamps), strict=True)))
 
 
-def same_stamps(live: dict[int, Array], again: dict[int, Array]) -> str:
+def same_stamps(live: States, again: States) -> str:
     """How many states come again to rounding."""
-    both = sorted(live.keys() & again.keys())
-    same = [np.allclose(again[k], live[k], rtol=SAME, atol=1e-12) for k in both]
-    return f'{len(both)} of the same stamp, {sum(same)} the same'
+    both, here, there = np.intersect1d(live.stamps, again.stamps, return_indices=True)
+    same = np.ones(both.size, bool)
+    for ours, theirs in zip(live[1:], again[1:], strict=True):
+        same &= np.all(np.isclose(theirs[there], ours[here], rtol=SAME, atol=1e-12), axis=1)
+    return f'{both.size} of the same stamp, {same.sum()} the same'
 
 
-def between(live: dict[int, Array], again: dict[int, Array]) -> str:
-    """How far q and qd of the live states are from those of the others at their stamps, once the filter has settled."""
-    stamps = np.array(sorted(live.keys()))
-    others = np.array(sorted(again.keys()))
-    inside = stamps[(stamps > max(stamps[0], others[0]) + START_NS) & (stamps < others[-1])]
-    then = np.stack([again[k] for k in others.tolist()])
-    there = np.stack([np.interp(inside, others, column) for column in then.T], 1)
-    q, qd, *_ = np.split(there - np.stack([live[k] for k in inside.tolist()]), 4, axis=1)
+def between(live: States, again: States) -> str:
+    """How far the live states are from the others at their stamps, once the filter has settled."""
+    settled = max(live.stamps[0], again.stamps[0]) + SETTLED_NS
+    next_one = np.searchsorted(again.stamps, live.stamps).clip(1, again.stamps.size - 1)
+    gap = again.stamps[next_one] - again.stamps[next_one - 1]
+    rows = (live.stamps > settled) & (live.stamps < again.stamps[-1]) & (gap < CLOSE_NS)
+    there = [_at(live.stamps[rows], again.stamps, part) for part in (again.q, again.qd)]
+    return f'{rows.sum()} compared: {_apart(there[0] - live.q[rows], there[1] - live.qd[rows])}'
+
+
+def from_truth(motion: Trajectory, found: States) -> str:
+    """How far states are from the motion that the bag was made of, once the filter has settled."""
+    stamps = START_NS + np.round(motion.t * 1e9).astype(np.int64)
+    rows = (found.stamps > found.stamps[0] + SETTLED_NS) & (found.stamps < stamps[-1])
+    q, qd = (_at(found.stamps[rows], stamps, part) for part in (motion.q, motion.qd))
+    q, qd = found.q[rows] - q, found.qd[rows] - qd
+    sigma = np.sqrt(found.variance[rows, : q.shape[1]])
+    return (
+        f'{_apart(q, qd)}; q at most {np.abs(q / sigma).max(initial=0.0):.2g} of its own standard deviations'
+    )
+
+
+def _at(stamps: npt.NDArray[np.int64], given: npt.NDArray[np.int64], values: Array) -> Array:
+    """Columns of values at other stamps, on straight lines."""
+    return np.stack([np.interp(stamps - given[0], given - given[0], column) for column in values.T], 1)
+
+
+def _apart(q: Array, qd: Array) -> str:
+    if not q.size:
+        return 'nothing to compare'
     parts = [
         f'{name} differs by {1e3 * np.sqrt(np.mean(d**2)):.3g} {unit} rms, {1e3 * np.abs(d).max():.3g} at most'
         for name, d, unit in (('q', q, 'mrad'), ('qd', qd, 'mrad/s'))
     ]
-    return f'{inside.size} compared: {"; ".join(parts)}'
+    return '; '.join(parts)
 
 
 def main() -> None:
@@ -130,6 +183,7 @@ def main() -> None:
     parser.add_argument('--seconds', type=float, default=8.0, help='of motion')
     parser.add_argument('--streams', nargs='+', choices=RATES, default=['poses', 'pressure'])
     parser.add_argument('--for-now', action='store_true', help='ordinary estimators, without at_samples')
+    parser.add_argument('--busy', type=int, default=0, help='processes that compute beside it')
     options = parser.parse_args()
     rclpy.init()
     with tempfile.TemporaryDirectory() as folder:
@@ -138,12 +192,13 @@ def main() -> None:
         rig = write_bag(where / 'rig', Rig(robot, motion, noise=1e-4), options.streams)
         with open_bag(rig) as bag:
             topics = list(bag.topics)
-        at_samples = not options.for_now
-        run(rig, where / 'live', ['/state', *topics], 0.0 if at_samples else FINE_CLOCK, at_samples)
-        run(where / 'live', where / 'again', ['/state/again'], CLOCK, at_samples)
+        run(rig, where / 'live', ['/state', *topics], FINE_CLOCK if options.for_now else 0.0, options)
+        run(where / 'live', where / 'again', ['/state/again'], CLOCK, options)
         live, again = states(where / 'live', '/state'), states(where / 'again', '/state/again')
-    found = same_stamps(live, again) if at_samples else between(live, again)
-    print(f'{len(live)} states live, {len(again)} again, {found}')
+    found = between(live, again) if options.for_now else same_stamps(live, again)
+    print(f'{live.stamps.size} states live, {again.stamps.size} again, {found}')
+    for name, each in (('live', live), ('again', again)):
+        print(f'{name} against the motion in the bag: {from_truth(motion, each)}')
     rclpy.shutdown()
 
 

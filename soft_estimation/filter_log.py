@@ -24,6 +24,7 @@ class Entry:
     belief: Any = None
     pressure: Any = None
     pushed: Any = 0.0  # [Pa s] pressures since the belief, integrated
+    pressed_at: float = math.inf  # when the last pressures were measured; inf: there are none
     refused_since: dict[str, float] = field(default_factory=dict)  # by sensor
     accepted_at: float = -math.inf  # the last sample of any sensor
     shown_at: float = -math.inf  # the last that shows the shape

@@ -157,7 +157,7 @@ class ModelFilter:
             self._catch_up()
         last, n = self._log[-1], self.process.n
         t = max(t, last.t)
-        x, variance = self.process.glance(last.belief, t, last.mean_pressure(t))
+        x, variance = self.process.glance(last.belief, t, last.mean_pressure(t), self._known_until(last))
         qdd = self.process.acceleration(x, last.pressure)
         force = x[2 * n :].copy() if self.process.size > 2 * n else np.zeros(n)
         return Estimate(t, x[:n].copy(), x[n : 2 * n].copy(), qdd, variance.copy(), force)
@@ -188,7 +188,8 @@ class ModelFilter:
         if not self._log:
             start = self._relocation.from_rest(entry.t)
             pressure = np.zeros(len(self.process.robot.chamber_names))
-            self._log.append(Entry(entry.t, belief=start, pressure=pressure))
+            pressed_at = -math.inf if pressure.size else math.inf
+            self._log.append(Entry(entry.t, belief=start, pressure=pressure, pressed_at=pressed_at))
             self._done = 1
         if entry.t < self._log[0].t:
             self.too_late += 1
@@ -217,21 +218,31 @@ class ModelFilter:
     def _apply(self, last: Entry, item: Entry) -> None:
         """Fill in the belief after an entry from the one before it."""
         item.pressure, item.belief, item.begins_anew = last.pressure, last.belief, False
+        item.pressed_at = last.pressed_at
         item.refused_since, item.accepted_at = last.refused_since, last.accepted_at
         item.shown_at = last.shown_at
         is_pressure, since = isinstance(item.measurement, np.ndarray), last.belief.t
-        if is_pressure and item.t <= since + self._ahead:  # of so short a time the mean will do
+        is_heard_again = is_pressure and item.t > self._known_until(last) and last.accepted_at > -math.inf
+        if is_pressure and item.t <= since + self._ahead and not is_heard_again:  # the mean will do
             item.pushed = last.pushed + (item.t - last.t) * last.pressure
         elif item.t > since:
             item.pushed = 0.0
             try:
-                item.belief = self.process.predict(last.belief, item.t, last.mean_pressure(item.t))
+                item.belief = self.process.predict(
+                    last.belief, item.t, last.mean_pressure(item.t), self._known_until(last)
+                )
             except (SoftRobotError, ValueError):  # the mean has left what the model can do
                 self._begin_anew(item, self._relocation.from_rest(item.t))
         if is_pressure:
-            item.pressure = item.measurement
+            item.pressure, item.pressed_at = item.measurement, item.t
+            if is_heard_again:
+                item.belief = self.process.heard_again(item.belief, last.pressure, item.pressure)
         elif item.measurement is not None:
             self._correct(item, item.measurement)
+
+    def _known_until(self, last: Entry) -> float:
+        """After it the pressures are a guess: those of a live robot go on while they are not heard."""
+        return last.pressed_at + self._ahead if self._ahead else math.inf
 
     def _correct(self, item: Entry, measurement: Measurement) -> None:
         if item.accepted_at == -math.inf and isinstance(measurement, PoseSet):

@@ -14,7 +14,7 @@ from soft_dynamics.description import Disc
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot
 
-from .kernels import advance, glance
+from .kernels import advance, correct, glance
 
 CONSTANT_WORK = ('gain', 'volume')  # chambers whose generalised force does not depend on the pose
 
@@ -41,6 +41,9 @@ class ProcessNoise:
 
     force: float = quantity(0.001, unit='1/sqrt(Hz)', doc='white disturbance')
     drift: float = quantity(0.05, unit='1/sqrt(s)', doc='random walk of the unknown force; 0: there is none')
+    blind_drift: float = quantity(
+        1.0, unit='1/sqrt(s)', doc='the same while the pressures are not heard; not less than drift'
+    )
     memory: float = quantity(2.0, unit='s', doc='after which the unknown force is forgotten, unless seen')
     base_acceleration: float = quantity(
         0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white, of a base that somebody moves'
@@ -51,6 +54,8 @@ class ProcessNoise:
         for name in ('force', 'drift', 'base_acceleration'):
             if not getattr(self, name) >= 0.0:
                 raise ValueError(f'{name} must be >= 0, got {getattr(self, name)}')
+        if not self.blind_drift >= self.drift:
+            raise ValueError(f'blind_drift must be >= drift, {self.drift}, got {self.blind_drift}')
         for name in ('memory', 'step'):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f'{name} must be > 0, got {getattr(self, name)}')
@@ -79,6 +84,9 @@ class Process:
         self._noise[1] = (noise.drift * self.force_scale) ** 2
         self._noise[2, self.given] = noise.base_acceleration**2
         self._noise[3] = 1.0 / noise.memory
+        driven = np.any(robot.actuation(robot.rest), axis=1)
+        self._blind_noise = self._noise.copy()
+        self._blind_noise[1, driven] = (noise.blind_drift * self.force_scale[driven]) ** 2
         chambers = robot.description.actuation.chambers
         constant = all(chamber.work in CONSTANT_WORK for chamber in chambers)
         self._actuation = robot.actuation(robot.rest) if constant else None
@@ -145,17 +153,33 @@ class Process:
             H[:, 2 * n :] = M @ B[n:]
         return T @ tau_0, H
 
-    def predict(self, belief: Belief, t: float, pressure: Array) -> Belief:
-        """The belief at a later time under constant pressures."""
+    def predict(self, belief: Belief, t: float, pressure: Array, known_until: float = math.inf) -> Belief:
+        """The belief at a later time under constant pressures, which nobody has seen after `known_until`."""
         for end in self._ends(belief.t, t):
-            belief = self._step(belief, end, pressure)[0]
+            belief = self._step(belief, end, pressure, known_until)[0]
         return belief
 
-    def glance(self, belief: Belief, t: float, pressure: Array) -> tuple[Array, Array]:
+    def glance(
+        self, belief: Belief, t: float, pressure: Array, known_until: float = math.inf
+    ) -> tuple[Array, Array]:
         """(x, variances of q and qd) at a later time, a few steps away at most; of the covariance nothing more."""
         if not t > belief.t:
             return belief.x, np.diagonal(belief.P)[: 2 * self.n]
-        return glance(self.linearise(belief.x, pressure), belief.x, belief.P, self._noise, t - belief.t)
+        noise = self._noise if t <= known_until else self._blind_noise
+        return glance(self.linearise(belief.x, pressure), belief.x, belief.P, noise, t - belief.t)
+
+    def heard_again(self, belief: Belief, before: Array, pressure: Array) -> Belief:
+        """The belief when pressures come after a silence, in which the unknown force stood for them.
+
+        What they do is taken from it; the rest is as unknown as at the start, or better known.
+        """
+        if self.size == 2 * self.n:
+            return belief
+        x, places = belief.x.copy(), np.flatnonzero(self.force_scale)
+        x[2 * self.n :] -= self.force(x, pressure) - self.force(x, before)
+        H = np.eye(self.size)[2 * self.n + places]
+        x, P, _ = correct(x, belief.P, -H @ x, H, (self.noise.drift * self.force_scale[places]) ** 2)
+        return Belief(belief.t, x, P)
 
     def transition(self, belief: Belief, t: float, pressure: Array) -> tuple[Belief, Array]:
         """The belief at a later time, and the derivative of its mean with respect to the mean now."""
@@ -170,9 +194,13 @@ class Process:
         count = math.ceil((end - start) / self.noise.step - 1e-9)
         return [start + k * (end - start) / count for k in range(1, count)] + [end][:count]
 
-    def _step(self, belief: Belief, t: float, pressure: Array) -> tuple[Belief, Array]:
-        linear = self.linearise(belief.x, pressure)
-        Phi, x, P = advance(linear, belief.x, belief.P, self._noise, t - belief.t)
+    def _step(
+        self, belief: Belief, t: float, pressure: Array, known_until: float = math.inf
+    ) -> tuple[Belief, Array]:
+        linear, noise = self.linearise(belief.x, pressure), self._noise
+        if t > known_until:
+            noise = self._blind_noise
+        Phi, x, P = advance(linear, belief.x, belief.P, noise, t - belief.t)
         return Belief(t, x, P), Phi
 
 

@@ -17,6 +17,7 @@ from .process import Belief, Process
 from .sensing import PoseSet
 
 RUN, ENOUGH = 5, 3  # sets of poses that are looked at, and that are needed to leave a state that was known
+RUN_TIME = 0.1  # [s] poses of which so many take longer come too rarely to be judged by each other
 TOLERANCE = 0.05  # [rad or m] beyond it poses do not belong to one motion
 MISFIT = 0.1  # [m] beyond it they do not belong to the robot; where a long arm bends much the model misses half of it
 SIGMAS = (
@@ -60,10 +61,13 @@ class Relocation:
         """A belief at the time of the last set, as wide as at the start, or None if the poses tell no clear story.
 
         The unknown force is the one that would hold the robot there, give or take as much: the model need not explain
-        why the robot is where it is. is_known: there is a state to leave, which takes more than one set.
+        why the robot is where it is. is_known: there is a state to leave, which takes more than one set, unless they
+        come rarely: between them the robot goes anywhere.
         """
-        run = snapshots(sets)[-RUN if is_known else -1 :]
-        if len(run) < (ENOUGH if is_known else 1):
+        run = snapshots(sets)[-RUN:]
+        if not is_known or _are_rare(run):
+            run = run[-1:]
+        if not run:
             return None
         q, found = x[: self._process.n], []
         for snapshot in run:
@@ -81,6 +85,8 @@ class Relocation:
 
     def strays(self, sets: Sequence[PoseSet], bodies: Iterable[str]) -> set[str]:
         """Those of the bodies whose last ENOUGH poses are not one motion: nothing on the robot is that fast."""
+        if _are_rare(sets):
+            return set()
         return {body for body in bodies if not self._moves(_poses_of(sets, body), self._limits(body))}
 
     def _limits(self, body: str) -> tuple[float, float]:
@@ -124,6 +130,10 @@ class Relocation:
             places = np.arange(2 * n, 3 * n)
             start.P[places, places] += held**2
         return start
+
+
+def _are_rare(sets: Sequence[PoseSet | Snapshot]) -> bool:
+    return len(sets) < ENOUGH or sets[-1].t - sets[-ENOUGH].t > RUN_TIME
 
 
 def _poses_of(sets: Sequence[PoseSet], body: str) -> list[tuple[float, Array]]:

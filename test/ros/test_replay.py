@@ -15,6 +15,7 @@ from lifecycle_msgs.msg import State
 from lifecycle_msgs.srv import GetState
 from soft_robot_suite.msg import ChamberPressures, SoftState
 
+from benchmarks.replay import States, between, same_stamps
 from soft_dynamics import quaternion
 from soft_dynamics.bags import open_bag
 from soft_dynamics.robot import load
@@ -171,3 +172,22 @@ def test_a_played_bag_gives_the_states_of_the_live_rig(
             np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12)
     recording = read_recording(path, rig.robot, rate=50.0)
     assert recording.source == 'state (/state)'
+
+
+def line(stamps_ms: list[int], qd: float) -> States:
+    """States of a robot of two coordinates that move evenly, with rates that are `qd`."""
+    stamps = np.array(stamps_ms) * 1_000_000
+    q = np.outer(stamps * 1e-9, [0.3, -0.2])
+    return States(stamps, q, np.full_like(q, qd), np.full_like(q, 9.0), np.tile(q, 2) + 7.0)
+
+
+def test_the_benchmark_compares_coordinates_with_coordinates_and_draws_no_line_through_a_gap() -> None:
+    live = line(list(range(0, 4000, 5)), 1.0)
+    again = line([*range(3, 2000, 10), *range(2103, 4000, 10)], 1.5)
+    compared, differences = between(live, again).split(' compared: ')
+    settled = live.stamps[(live.stamps > 1_003_000_000) & (live.stamps < again.stamps[-1])]
+    in_gap = (settled > 1_993_000_000) & (settled < 2_103_000_000)
+    assert int(compared) == np.sum(~in_gap)
+    assert float(differences.split()[3]) < 1e-6  # q, rms
+    assert 'qd differs by 500 mrad/s rms, 500 at most' in differences
+    assert same_stamps(live, live) == f'{live.stamps.size} of the same stamp, {live.stamps.size} the same'
