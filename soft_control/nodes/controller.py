@@ -73,9 +73,9 @@ class ControllerNode(ManagedNode):
         self._awake_t, self._yielded = time.monotonic(), False
         self._pace = Pace(self.config.rate)
         names = list(self.robot.chamber_names)
-        self._write_command = flat_writer(
-            ChamberPressures(names=names, pressure=float64s(np.zeros(len(names))))
-        )
+        command = ChamberPressures(names=names, pressure=float64s(np.zeros(len(names))))
+        command.header.frame_id = self.get_fully_qualified_name()  # the bridge tells two sources apart by it
+        self._write_command = flat_writer(command)
         self._read_state, self._read_measured = flat_reader(SoftState), flat_reader(ChamberPressures)
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/command', COMMAND)
         self._others: Subscription | None = None
