@@ -75,12 +75,13 @@ class BagPlayer(Node):
             raise ValueError(
                 f'start must be < {self._bag.duration:.3f} s, the length of the bag, got {self.config.start}'
             )
+        self._wanted = [self.resolve_topic_name(name) for name in self.config.topics]
         self._start_ns = self._bag.start_ns + round(self.config.start * 1e9)
         self._by_topic: dict[str, Publisher] = {}
         for topic, msgtype in self._bag.topics.items():
-            if not self.config.topics or topic in self.config.topics:
+            if not self._wanted or topic in self._wanted:
                 self._add_publisher(topic, msgtype)
-        if not self._by_topic and not self.config.topics:
+        if not self._by_topic and not self._wanted:
             raise BagError(self._bag.path, 'has no topic of a type that is installed')
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._clock = self.create_publisher(ClockMessage, '/clock', SENSOR) if self.config.clock > 0 else None
@@ -106,7 +107,7 @@ class BagPlayer(Node):
 
     def _rewind(self, delay: float) -> None:
         self._began_ns = self._steady.now().nanoseconds + round(delay * 1e9)
-        self._messages = self._bag.messages(self.config.topics or tuple(self._by_topic), self._start_ns)
+        self._messages = self._bag.messages(self._wanted or tuple(self._by_topic), self._start_ns)
         self._next = next(self._messages, None)
         if self._next is None:
             raise BagError(self._bag.path, 'has no message to play')
@@ -128,7 +129,7 @@ class BagPlayer(Node):
             msg_class: Any = getattr(import_module(f'{package}.msg'), name)
         except (ImportError, AttributeError):
             reason = f'{topic} needs the type {msgtype}, which is not installed'
-            if topic in self.config.topics:
+            if topic in self._wanted:
                 raise BagError(self._bag.path, reason) from None
             self.get_logger().warning(f'not played: {reason}')
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from soft_dynamics.ros.report import report
 from soft_dynamics.ros.run import run_node
 
 _DISCOVERY_PERIOD = 0.5  # [s]
+_PATIENCE = 3.0  # [s] until a topic to record should have a publisher
 _DEPTH = 1000  # messages that may wait while the disk is busy
 
 
@@ -70,6 +72,7 @@ class BagRecorder(Node):
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(_DISCOVERY_PERIOD, self._or_end(self.discover), clock=steady)
         self.create_timer(self.config.flush_period, self._or_end(self._bag.flush), clock=steady)
+        self._overdue = self.create_timer(_PATIENCE, self._tell_missing, clock=steady)
         Diagnostics(self, output, {'recording': self.status})
         self.discover()
         self.get_logger().info(f'recording to {output}')
@@ -97,6 +100,15 @@ class BagRecorder(Node):
                 _matching([p.qos_profile for p in publishers]),
                 raw=True,
             )
+
+    def _tell_missing(self) -> None:
+        """Say once which topics nobody publishes: their names may be wrong."""
+        self._overdue.cancel()
+        published = [topic for topic, _ in self.get_topic_names_and_types() if self.count_publishers(topic)]
+        for topic in sorted(self._wanted - set(published)):
+            near = difflib.get_close_matches(topic, published, n=1)
+            hint = f', did you mean {near[0]}?' if near else ''
+            self.get_logger().warning(f'nobody publishes {topic} so far{hint}')
 
     def _chosen(self, topic: str) -> bool:
         left_out = self.config.exclude and re.search(self.config.exclude, topic)

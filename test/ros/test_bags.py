@@ -97,11 +97,15 @@ def test_a_killed_recorder_leaves_a_readable_bag(
     ros_process: Any, ros_client_node: Any, tmp_path: Path
 ) -> None:
     client, path = ros_client_node, tmp_path / 'run'
-    recorder = ros_process(RECORDER, params={'output': str(path), 'topics': ['state'], 'flush_period': 0.1})
+    params = {'output': str(path), 'topics': ['state', 'stat'], 'flush_period': 0.1}
+    recorder = ros_process(RECORDER, params=params)
     states = client.announce(SoftState, 'state', STATE)
     for k in range(20):
         states.publish(state(k))
     client.spin_for(2.0)  # twenty flushes, where one is needed
+    hint = 'nobody publishes /stat so far, did you mean /state?'
+    client.spin_until(lambda: hint in recorder.stderr, 'word about the topic that is not there')
+    assert 'nobody publishes /state' not in recorder.stderr
     assert recorder.stop(signal.SIGKILL) == -signal.SIGKILL
     with open_bag(path) as bag:
         assert indices([deserialize_message(m.data, SoftState) for m in bag.messages(['/state'])]) == list(
@@ -142,7 +146,7 @@ def test_start_loop_and_clock(ros_process: Any, ros_client_node: Any, tmp_path: 
     client = ros_client_node
     played, clock = client.collect(SoftState, 'state', MANY), client.collect(Clock, '/clock', SENSOR)
     params = {'bag': str(made_bag(tmp_path / 'run')), 'start': 0.3, 'loop': True, 'clock': 100.0, 'rate': 0.5}
-    params['delay'] = DELAY
+    params |= {'delay': DELAY, 'topics': ['state']}
     player = ros_process(PLAYER, params=params)
     client.spin_until(lambda: indices(played).count(49) >= 2, 'the end for the second time', 60.0)
     assert player.stop() == 0
