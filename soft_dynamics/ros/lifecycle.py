@@ -21,6 +21,7 @@ SUCCESS, FAILURE, ERROR = (
     TransitionCallbackReturn.FAILURE,
     TransitionCallbackReturn.ERROR,
 )
+AUTOSTART = 'configure and activate at start'
 
 
 class ManagedNode(LifecycleNode):
@@ -32,7 +33,7 @@ class ManagedNode(LifecycleNode):
     - on_configure or on_activate fails: one line in the log, then on_cleanup or on_deactivate undoes the half
       that was done, so both must bear that; the node stays where it was, ready for the next attempt;
     - on_deactivate or on_cleanup fails: one line, then on_error runs on_cleanup; the node is unconfigured;
-    - shutdown by service, SIGINT or SIGTERM: on_deactivate if active, on_cleanup if configured, on_shutdown.
+    - shutdown by service, SIGINT, SIGTERM or SIGHUP: on_deactivate if active, on_cleanup if configured, on_shutdown.
 
     Parameter `autostart` (default true): configure and activate as soon as the node runs.
     """
@@ -49,7 +50,7 @@ class ManagedNode(LifecycleNode):
         }
         self._rclpy_change_state = self._service_change_state.callback
         self._service_change_state.callback = self._change_state
-        autostart = ParameterDescriptor(description='configure and activate at start', read_only=True)
+        autostart = ParameterDescriptor(description=AUTOSTART, read_only=True)
         if self.declare_parameter('autostart', True, autostart).value:
             self._autostart_timer = self.create_timer(
                 0.0, self._autostart, clock=Clock(clock_type=ClockType.STEADY_TIME)

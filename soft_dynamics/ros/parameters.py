@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import math
 from array import array
 from collections.abc import Callable, Mapping
@@ -73,6 +74,22 @@ def bind_config(
     node.add_pre_set_parameters_callback(lambda parameters: _normalise(node, fields, parameters))
     node.add_on_set_parameters_callback(on_set)
     return config
+
+
+def describe(config_class: type[Any]) -> dict[str, str]:
+    """Return {name:=default: type, doc and unit} of every parameter, for people to read."""
+    lines = {}
+    for name, field in _flatten(config_class).items():
+        must_be_set = field.default is dataclasses.MISSING
+        left = name if must_be_set else f'{name}:={_shown(field.default)}'
+        kind = _wanted(field.type) + must_be_set * ', must be set'
+        lines[left] = f'{kind}: {field.descriptor().description}'
+    return lines
+
+
+def _shown(value: Any) -> str:
+    """Return a value as it is written on the command line."""
+    return json.dumps(value).replace('"', '') or "''"
 
 
 class _Field(NamedTuple):

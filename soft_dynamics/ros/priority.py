@@ -19,13 +19,14 @@ from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
 from rclpy.node import Node
 
 NAME = 'realtime_priority'
+DESCRIPTION = 'of all threads (SCHED_FIFO), 1 to 99; 0: ordinary'
 _WAKE_UP_LIMIT = Path('/dev/cpu_dma_latency')  # holds as long as the file is open (Linux, PM QoS)
 
 
 def declare_priority(node: Node) -> None:
     """Declare the parameter."""
     descriptor = ParameterDescriptor(
-        description='of all threads (SCHED_FIFO), 1 to 99; 0: ordinary [-]',
+        description=DESCRIPTION,
         read_only=True,
         integer_range=[IntegerRange(from_value=0, to_value=99, step=1)],
     )

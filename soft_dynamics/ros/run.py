@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -18,6 +17,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from soft_dynamics.ros.executor import LeanExecutor
+from soft_dynamics.ros.help import help_text
 from soft_dynamics.ros.priority import take_priority
 from soft_dynamics.ros.report import USER_ERRORS, report
 
@@ -25,28 +25,34 @@ _SWITCH_INTERVAL = 5e-4  # [s] a thread that waits for a device or DDS gets Pyth
 _POLL_PERIOD = 0.1  # [s] longest wait of the executor, so the longest time until a signal is seen
 
 
-def run_node(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
-    """Make the node, run its callbacks until SIGINT or SIGTERM, destroy it; return the process's exit code.
+def run_node(node_class: type[Node], args: list[str] | None = None) -> int:
+    """Make the node, run its callbacks until SIGINT, SIGTERM or SIGHUP, destroy it; return the process's exit code.
+
+    `--help` prints what the node is for and its parameters instead.
 
     0 after a requested stop; 1, with one line in the log, if what the user gave does not let the node start.
     Any other exception passes through after the node is destroyed; a callback may `raise SystemExit(code)`.
 
     rclpy's own signal handlers would close the context first: the last, safe command could not be sent.
     """
+    args = sys.argv if args is None else args
+    if {'-h', '--help'} & {*args[1:]}:
+        print(help_text(node_class))
+        return 0
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with _StopSignals() as stop:
         try:
-            return _run(make_node, sys.argv if args is None else args, stop)
+            return _run(node_class, args, stop)
         finally:
             rclpy.try_shutdown()
 
 
-def _run(make_node: Callable[[], Node], args: list[str], stop: _StopSignals) -> int:
+def _run(node_class: type[Node], args: list[str], stop: _StopSignals) -> int:
     node: Node | None = None
     try:
         try:
             _initialise(args)
-            node = make_node()
+            node = node_class()
             take_priority(node)
         except KeyboardInterrupt:
             return 0
@@ -87,7 +93,10 @@ def _spin(node: Node, stop: _StopSignals) -> None:
 
 
 class _StopSignals:
-    """SIGINT and SIGTERM as a flag to read between callbacks, or as KeyboardInterrupt while `interrupts`."""
+    """SIGINT, SIGTERM and SIGHUP as a flag to read between callbacks, or as KeyboardInterrupt while `interrupts`.
+
+    SIGHUP comes when a terminal is closed or an ssh connection lost; under nohup it is ignored, and stays so.
+    """
 
     def __init__(self) -> None:
         self.requested = False
@@ -95,7 +104,10 @@ class _StopSignals:
         self._previous: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> _StopSignals:
-        self._previous = {s: signal.signal(s, self._on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        self._previous = {number: signal.signal(number, self._on_signal) for number in numbers}
         return self
 
     def __exit__(

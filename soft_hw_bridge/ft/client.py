@@ -29,8 +29,8 @@ class FtConfig:
     """Where the box is."""
 
     host: str = field(default='192.168.1.1', metadata={'doc': 'name or address of the Net F/T box'})
-    rdt_port: int = rdt.PORT
-    http_port: int = 80
+    rdt_port: int = field(default=rdt.PORT, metadata={'doc': 'UDP port of its stream of records'})
+    http_port: int = field(default=80, metadata={'doc': 'TCP port of its calibration page'})
     status_table: str = field(default='net_box', metadata={'doc': 'meaning of the status: net_box or axia'})
     stale_after: float = field(default=0.2, metadata={'doc': 'without a record, ask again', 'unit': 's'})
 

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import rclpy
+from ros.nodes_for_test import example
+from source_tree import PACKAGES, ROOT
 from std_msgs.msg import String
 
-from soft_dynamics.ros import priority
+from soft_dynamics.ros import priority, run
 from soft_dynamics.ros.priority import raise_priority
 from soft_dynamics.ros.qos import DESCRIPTION
 
 EXAMPLE = 'ros.nodes_for_test.example'
+NODES = [
+    module
+    for package in PACKAGES
+    for module in re.findall(r'= (\S+\.nodes\.\S+):main', (ROOT / package / 'setup.cfg').read_text())
+]
 
 
 def wait_until_up(client: Any) -> None:
@@ -30,6 +40,44 @@ def test_a_signal_ends_the_node_without_a_word(ros_process: Any, ros_client_node
     wait_until_up(ros_client_node)
     assert process.stop(number) == 0
     assert (process.stdout, process.stderr) == ('', '')
+
+
+@pytest.mark.parametrize(('before', 'ends'), [(lambda *_: None, True), (signal.SIG_IGN, False)])
+def test_a_closed_terminal_ends_the_node_unless_started_with_nohup(before: Any, ends: bool) -> None:
+    previous = signal.signal(signal.SIGHUP, before)
+    try:
+        with run._StopSignals() as stop:
+            stop.interrupts = False
+            signal.raise_signal(signal.SIGHUP)
+        assert stop.requested is ends
+        assert signal.getsignal(signal.SIGHUP) is before
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+
+
+@pytest.mark.parametrize('name', NODES)
+def test_help_says_what_a_node_is_for_and_explains_every_parameter(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv('COLUMNS', '1000')
+    monkeypatch.setattr(rclpy, 'init', None)
+    module = import_module(name)
+    assert module.main([name, '--help']) == 0
+    usage, purpose, parameters = capsys.readouterr().out.split('\n\n')
+    assert '--ros-args -p name:=value' in usage
+    assert purpose == ' '.join(module.__doc__.split('\n\n')[0].split())
+    rows = re.findall(r'^  (\S.*?)(?:  |\n)\s*(.*)$', parameters, re.MULTILINE)
+    assert ('realtime_priority:=0', 'an integer: of all threads (SCHED_FIFO), 1 to 99; 0: ordinary') in rows
+    assert len(rows) > 3
+    assert [left for left, right in rows if not re.search(r': \S', right)] == []  # without a doc
+
+
+def test_help_shows_types_defaults_and_units(capsys: pytest.CaptureFixture[str]) -> None:
+    assert example.main(['example', '--ros-args', '-p', 'rate:=3.0', '--help']) == 0
+    shown = ' '.join(capsys.readouterr().out.split())
+    assert ' rate:=100.0 a number: samples per second [Hz] ' in shown
+    assert ' gains:=[1.0, 2.0] a list of numbers: ' in shown
+    assert ' limits.high:=2.0 a number: ' in shown
 
 
 def test_a_signal_while_the_node_is_being_made_ends_it(ros_process: Any, ros_client_node: Any) -> None:
