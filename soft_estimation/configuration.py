@@ -18,6 +18,10 @@ from .poses import as_pose, as_poses, inverse, pose_from_rpy, rotation_vector, t
 
 ITERATIONS, STEP_TOLERANCE = 50, 1e-13  # of the least squares over more than one segment
 RANK_TOLERANCE = 1e-6  # [-] smaller singular values do not determine a coordinate
+MISFIT = (
+    0.1  # [m] beyond it a pose is not the robot's; where a long arm bends much the model misses half of it
+)
+MISTURN = 0.5  # [rad] likewise; a segment that bends by 1.5 rad twists by half of it
 NUMBERS = 6  # of a pose: as many coordinates give it in several ways, and which it is nothing tells
 MOVING_BASE = 6  # coordinates of a base that moves
 

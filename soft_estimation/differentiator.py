@@ -14,6 +14,9 @@ from soft_dynamics.reader import quantity
 
 ORDER = 3  # coordinate, rate, acceleration
 START = 100.0  # [-] how much faster than the noise at the cut-off the robot may be moving at the first sample
+SECOND = (
+    12.0  # [-] how much narrower the gate is from the first sample to the second, where START is in its P
+)
 
 
 class Motion(NamedTuple):
@@ -50,6 +53,7 @@ class Differentiator:
     Its jerk is tied to the noise and the interval of the samples, S = noise^2 dt w^6, so that at every sampling rate
     it is the same third-order Butterworth filter with the cut-off w: no drift of a ramp or a parabola, and a delay
     of 2/w for what is faster. Coordinates without a sample coast with growing variance; after `timeout` they stand.
+    Of two first samples that no motion connects the later one is the start.
     """
 
     def __init__(self, n: int, config: DifferentiatorConfig | None = None) -> None:
@@ -62,6 +66,7 @@ class Differentiator:
         self._P = np.tile(self._P0, (n, 1, 1))
         self._t = -math.inf
         self._last = np.full(n, -math.inf)  # time of the last sample of each coordinate
+        self._only_begun: npt.NDArray[np.bool_] = np.zeros(n, bool)  # by one sample
         self.rejected = 0  # of single coordinates
 
     def feed(self, t: float, q: Any, observed: npt.NDArray[np.bool_] | None = None) -> None:
@@ -75,9 +80,9 @@ class Differentiator:
         x, P = self._predicted(t)
         lost = t - self._last > self._timeout
         innovation, S = z - x[:, 0], P[:, 0, 0] + self._noise2
-        near = innovation**2 <= self._gate2 * S
+        near = innovation**2 <= self._gate2 / np.where(self._only_begun, SECOND**2, 1.0) * S
         self.rejected += int(np.count_nonzero(seen & ~near & ~lost))
-        begin, taken = seen & lost, seen & near & ~lost
+        begin, taken = seen & (lost | self._only_begun & ~near), seen & near & ~lost
         gain = np.where(taken, 1.0, 0.0)[:, None] * P[:, :, 0] / S[:, None]
         self._x = x + gain * innovation[:, None]
         P = P - gain[:, :, None] * P[:, None, 0, :]
@@ -85,11 +90,17 @@ class Differentiator:
         P[begin] = self._P0
         self._P = 0.5 * (P + P.transpose(0, 2, 1))
         self._last[begin | taken], self._t = t, t
+        self._only_begun = begin | self._only_begun & ~taken
 
     @property
     def taken_at(self) -> float:
         """The time of the last sample of any coordinate that was let in, -inf if none was."""
         return float(self._last.max())
+
+    @property
+    def is_complete(self) -> bool:
+        """Of every coordinate some sample was let in."""
+        return bool(np.all(np.isfinite(self._last)))
 
     def estimate(self, t: float) -> Motion:
         """The motion at time t [s], which is not before the last sample."""

@@ -282,18 +282,23 @@ class ModelFilter:
     def _trusted(self, item: Entry, measurement: Measurement) -> Measurement:
         """Without bodies that have been refused, for long or most of them, and have not moved like bodies since.
 
-        The longer nothing is let in, the wider is the gate, and of many poses at random one passes it in the end.
+        The longer nothing is let in, the wider is the gate, and of many poses at random one passes it in the end. At
+        the start, when it is widest, bodies whose poses are not the robot's are left out.
         """
-        if not isinstance(measurement, PoseSet) or item.accepted_at == -math.inf:
+        if not isinstance(measurement, PoseSet):
             return measurement
         lost = [sensor for sensor in measurement.sensors if sensor in item.refused_since]
         if not 2 * len(lost) > max(len(measurement.sensors), 2):
             long_ago = item.t - self.config.recovery_time
             lost = [sensor for sensor in lost if item.refused_since[sensor] < long_ago]
-        strays = self._relocation.strays(self._pose_sets(measurement), lost) if lost else ()
-        if len(strays) == len(measurement.sensors):
-            return measurement.behind(len(strays))
+        sets, strays = self._pose_sets(measurement), set[str]()
+        if item.accepted_at == -math.inf:
+            strays = self._relocation.strangers(sets, item.belief.x)
+        elif lost:
+            strays = self._relocation.strays(sets, lost)
         rest = [s for s in measurement.sensors if s not in strays]
+        if not rest:
+            return measurement.behind(len(measurement.sensors))
         return self._measured_again(measurement, rest) if strays else measurement
 
     def _measured_again(self, measurement: PoseSet, sensors: Sequence[str]) -> PoseSet:

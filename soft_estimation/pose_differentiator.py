@@ -14,14 +14,15 @@ from soft_dynamics.arguments import Array
 from soft_dynamics.description import Link
 from soft_dynamics.robot import Robot
 
-from .configuration import Tracking, frame_index
+from .configuration import MISFIT, MISTURN, Tracking, frame_index
 from .differentiator import Differentiator, DifferentiatorConfig, Motion
 
 
 class PoseDifferentiator:
     """For robots without a trusted model. Poses of one time belong together; what comes later than others is left out.
 
-    max_residual [m]: a set of poses that the kinematics miss by more is left out too, its bodies in `unexplained`.
+    max_residual [m]: a set of poses that the kinematics miss by more is left out too, its bodies in `unexplained`; so
+    is one that they miss by half a radian.
     Segments without a body at both ends are left out: one pose across two of them tells their bends badly, and near the
     straight pose not at all. sensors: the bodies that will be fed, if not all of the robot file; ValueError if they
     leave such segments.
@@ -31,7 +32,7 @@ class PoseDifferentiator:
         self,
         robot: Robot,
         config: DifferentiatorConfig | None = None,
-        max_residual: float = 0.1,
+        max_residual: float = MISFIT,
         sensors: Iterable[str] | None = None,
     ) -> None:
         self._tracking = Tracking(robot)
@@ -54,7 +55,11 @@ class PoseDifferentiator:
     def started(self) -> bool:
         return math.isfinite(self._t)
 
-    located = started
+    @property
+    def located(self) -> bool:
+        """Poses that tell all coordinates were let in."""
+        self._flush()
+        return self._differentiator.is_complete
 
     @property
     def shown_at(self) -> float:
@@ -87,10 +92,9 @@ class PoseDifferentiator:
         self._poses.update(X_WS)
 
     def estimate(self, t: float) -> Motion:
-        """The motion at time t [s], or at that of the last poses if it is later. ValueError before the first."""
-        if not self.started:
-            raise ValueError('estimate: nothing was fed yet')
-        self._flush()
+        """The motion at time t [s], or at that of the last poses if it is later. ValueError until all is known."""
+        if not self.located:
+            raise ValueError('estimate: no poses were let in yet that tell all coordinates')
         return self._differentiator.estimate(max(t, self._t))
 
     def report(self) -> dict[str, object]:
@@ -106,7 +110,7 @@ class PoseDifferentiator:
         moved = {
             name: r for name, r in found.residuals.items() if self._tracking.sensors[name].frame != 'base'
         }
-        if any(r.position > self._max_residual for r in moved.values()):
+        if any(r.position > self._max_residual or r.rotation > MISTURN for r in moved.values()):
             self.unexplained += len(poses)
             return
         observed = found.observed & self._determined(tuple(poses))

@@ -154,9 +154,14 @@ class Process:
         return T @ tau_0, H
 
     def predict(self, belief: Belief, t: float, pressure: Array, known_until: float = math.inf) -> Belief:
-        """The belief at a later time under constant pressures, which nobody has seen after `known_until`."""
+        """The belief at a later time under constant pressures, which nobody has seen after `known_until`.
+
+        Raises ValueError or a SoftRobotError where the model has no such motion.
+        """
         for end in self._ends(belief.t, t):
             belief = self._step(belief, end, pressure, known_until)[0]
+        if not math.isfinite(belief.x.sum() + belief.P.sum()):
+            raise ValueError(f'x, P: expected finite ones at {t:.6f} s, got {belief.x.tolist()}')
         return belief
 
     def glance(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from soft_dynamics.arguments import Array
 
-from .configuration import Configuration, Tracking
+from .configuration import MISFIT, MISTURN, Configuration, Tracking
 from .poses import rotation_vector
 from .process import Belief, Process
 from .sensing import PoseSet
@@ -19,7 +20,6 @@ from .sensing import PoseSet
 RUN, ENOUGH = 5, 3  # sets of poses that are looked at, and that are needed to leave a state that was known
 RUN_TIME = 0.1  # [s] poses of which so many take longer come too rarely to be judged by each other
 TOLERANCE = 0.05  # [rad or m] beyond it poses do not belong to one motion
-MISFIT = 0.1  # [m] beyond it they do not belong to the robot; where a long arm bends much the model misses half of it
 SIGMAS = (
     3.0,
     5.0,
@@ -57,24 +57,26 @@ class Relocation:
             start.x[: self._process.n] = x[: self._process.n]
         return start
 
-    def from_poses(self, sets: Iterable[PoseSet], x: Array, pressure: Array, is_known: bool) -> Belief | None:
+    def from_poses(self, sets: Sequence[PoseSet], x: Array, pressure: Array, is_known: bool) -> Belief | None:
         """A belief at the time of the last set, as wide as at the start, or None if the poses tell no clear story.
 
         The unknown force is the one that would hold the robot there, give or take as much: the model need not explain
         why the robot is where it is. is_known: there is a state to leave, which takes more than one set, unless they
-        come rarely: between them the robot goes anywhere.
+        come rarely: between them the robot goes anywhere. The first set may have a stranger in it.
         """
         run = snapshots(sets)[-RUN:]
         if not is_known or _are_rare(run):
             run = run[-1:]
-        if not run:
+        if not is_known:
+            strangers = self.strangers(sets, x)
+            run = [s._replace(X_WS={n: X for n, X in s.X_WS.items() if n not in strangers}) for s in run]
+        if not run or not run[-1].X_WS:
             return None
         q, found = x[: self._process.n], []
         for snapshot in run:
             found.append(self._tracking.configuration(snapshot.X_WS, near=q))
             q = found[-1].q
-        residuals = (item for c in found for item in c.residuals.items())
-        if any(residual.position > MISFIT for name, residual in residuals if name != self._base):
+        if max(map(self._misfit, found)) > 1.0:
             return None
         times = np.array([snapshot.t for snapshot in run])
         line = _line(times - times[-1], np.array([c.q for c in found]))
@@ -83,11 +85,28 @@ class Relocation:
         self._find_base(run)
         return self._belief(float(times[-1]), *line, found[-1], pressure)
 
+    def strangers(self, sets: Sequence[PoseSet], x: Array) -> set[str]:
+        """Bodies whose newest poses are not the robot's: none, the one without which all others are, or all."""
+        X_WS, q = snapshots(sets)[-1].X_WS, x[: self._process.n]
+        if self._misfit(self._tracking.configuration(X_WS, q)) <= 1.0:
+            return set()
+        without: dict[str, float] = {}
+        for name in X_WS if len(X_WS) > ENOUGH - 1 else ():
+            others = {other: X for other, X in X_WS.items() if other != name}
+            without[name] = self._misfit(self._tracking.configuration(others, q))
+        best = min(without, key=without.__getitem__, default='')
+        return {best} if without.get(best, math.inf) <= 1.0 else set(X_WS)
+
     def strays(self, sets: Sequence[PoseSet], bodies: Iterable[str]) -> set[str]:
         """Those of the bodies whose last ENOUGH poses are not one motion: nothing on the robot is that fast."""
         if _are_rare(sets):
             return set()
         return {body for body in bodies if not self._moves(_poses_of(sets, body), self._limits(body))}
+
+    def _misfit(self, found: Configuration) -> float:
+        """How far the worst pose is from all that the robot can do; up to 1 it is the robot's."""
+        of_robot = (r for name, r in found.residuals.items() if name != self._base)
+        return max((float(max(r.position / MISFIT, r.rotation / MISTURN)) for r in of_robot), default=0.0)
 
     def _limits(self, body: str) -> tuple[float, float]:
         """How far [rad], [m] the noise of a body's pose goes."""

@@ -120,6 +120,52 @@ def test_a_body_that_is_lost_stops_its_segments_and_no_others() -> None:
     assert np.all(motion.variance[lost] > 100.0 * motion.variance[seen].max())
 
 
+def test_a_first_sample_that_is_wrong_does_not_throw_it() -> None:
+    """Two radians in 5 ms are no rate; 20 rad/s are."""
+    for first, rate in ((2.0, 0.0), (0.0, 20.0)):
+        differentiator = Differentiator(1)
+        differentiator.feed(0.0, [first])
+        for t in T[1:100]:
+            differentiator.feed(t, [rate * t])
+            assert differentiator.estimate(t).q == pytest.approx([rate * t], abs=1e-3)
+        assert differentiator.estimate(t).qd == pytest.approx([rate], abs=1e-3)
+        assert differentiator.rejected == (rate == 0.0)
+
+
+def shown(robot: sd.Robot, q: np.ndarray, twist: float) -> dict[str, np.ndarray]:
+    """The poses of all tracked bodies, the second one turned about its own z."""
+    mount = pose_from_rpy(robot.description.mount.position, robot.description.mount.rpy)
+    X_WF = dict(zip(robot.frame_names, mount @ robot.forward_kinematics(q), strict=True))
+    bodies = {s.name: s for s in robot.description.sensors if s.kind in ('mocap', 'vive')}
+    poses = {name: X_WF[s.frame] @ pose_from_rpy(s.position, s.rpy) for name, s in bodies.items()}
+    turned = list(poses)[1]
+    poses[turned] = poses[turned] @ pose_from_rpy([0.0, 0.0, 0.0], [0.0, 0.0, twist])
+    return poses
+
+
+@pytest.mark.parametrize('name', ['honeycomb_arm', 'pneumatic_arm'])
+def test_poses_with_a_twist_that_no_segment_has_are_left_out(name: str) -> None:
+    robot = sd.load(name)
+    q = np.full(robot.nq, 0.1)
+    differentiator = PoseDifferentiator(robot)
+    differentiator.feed_poses(0.0, shown(robot, q, 0.8))
+    assert not differentiator.located
+    assert differentiator.unexplained > 0
+    differentiator.feed_poses(0.01, shown(robot, q, 0.0))
+    assert differentiator.estimate(0.01).q == pytest.approx(q, abs=1e-9)
+
+
+def test_there_is_no_state_before_all_coordinates_were_seen() -> None:
+    arm, q = sd.load('honeycomb_arm'), np.full(8, 0.1)
+    differentiator, poses = PoseDifferentiator(arm), shown(arm, q, 0.0)
+    differentiator.feed_poses(0.0, {name: X for name, X in poses.items() if name != 'plate4'})
+    assert not differentiator.located
+    with pytest.raises(ValueError, match='all coordinates'):
+        differentiator.estimate(0.0)
+    differentiator.feed_poses(0.01, poses)
+    assert differentiator.estimate(0.01).q == pytest.approx(q, abs=1e-9)
+
+
 def test_misuse_is_refused() -> None:
     differentiator = Differentiator(1)
     differentiator.feed(1.0, [0.0])
