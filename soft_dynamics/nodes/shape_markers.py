@@ -34,10 +34,10 @@ def _marker(namespace: str, kind: int, scale: tuple[float, float, float]) -> Mar
 class TubeMarker:
     """The body as a list of triangles with a colour per corner; corners are shared between triangles."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, frame_id: str) -> None:
         self._kind = kind
         self._marker = _marker(kind, Marker.TRIANGLE_LIST, (1.0, 1.0, 1.0))
-        self._marker.header.frame_id = 'world'
+        self._marker.header.frame_id = frame_id
         self._points: list[Point] = []
         self._colors: list[ColorRGBA] = []
 

@@ -61,6 +61,13 @@ class Config:
     publish_tf: bool = field(
         default=True, metadata={'doc': 'false: a robot_state_publisher does it', 'read_only': True}
     )
+    frame_prefix: str = field(
+        default='',
+        metadata={
+            'doc': 'before the name of every frame, such as arm1/, where there are several robots',
+            'read_only': True,
+        },
+    )
 
     def __post_init__(self) -> None:
         if self.color_by not in ('curvature', 'pressure'):
@@ -85,7 +92,8 @@ class ShapePublisher(Node):
         self._pressure = np.zeros(len(self._robot.chamber_names))
         self._states = RateCounter()
         self._shown_ns: dict[str, int] = {}
-        self._body = {kind: TubeMarker(kind) for kind in ('measured', 'predicted')}
+        self._world = self.config.frame_prefix + 'world'
+        self._body = {kind: TubeMarker(kind, self._world) for kind in ('measured', 'predicted')}
         self._wrench = ArrowMarker('wrench')
         self._reference, self._plan = PathMarker('reference'), PathMarker('plan')
         self._q = self._robot.rest
@@ -111,13 +119,15 @@ class ShapePublisher(Node):
     def on_wrench(self, msg: WrenchStamped) -> None:
         if self._due('wrench', time_to_ns(msg.header.stamp)):
             force = msg.wrench.force
-            marker = self._wrench.fill(msg.header, (force.x, force.y, force.z), self.config.force_scale)
+            marker = self._wrench.fill(
+                self._placed(msg.header), (force.x, force.y, force.z), self.config.force_scale
+            )
             self._markers.publish(MarkerArray(markers=[marker]))
 
     def on_reference(self, msg: PoseStamped) -> None:
         self._reference.add(msg.pose.position)
         if self._due('reference', time_to_ns(msg.header.stamp)):
-            self._markers.publish(MarkerArray(markers=[self._reference.fill(msg.header)]))
+            self._markers.publish(MarkerArray(markers=[self._reference.fill(self._placed(msg.header))]))
 
     def on_poses(self, msg: PoseArray) -> None:
         self._show_plan(msg.header, [pose.position for pose in msg.poses])
@@ -137,7 +147,11 @@ class ShapePublisher(Node):
         self._plan.clear()
         for point in points:
             self._plan.add(point)
-        self._markers.publish(MarkerArray(markers=[self._plan.fill(header)]))
+        self._markers.publish(MarkerArray(markers=[self._plan.fill(self._placed(header))]))
+
+    def _placed(self, header: Header) -> Header:
+        """The same with the frame's name in /tf."""
+        return Header(stamp=header.stamp, frame_id=self.config.frame_prefix + header.frame_id)
 
     def status(self) -> Status:
         t = self.get_clock().now().nanoseconds * 1e-9
@@ -227,6 +241,12 @@ class ShapePublisher(Node):
             message.transforms += [
                 _sensor_transform(s, stamp) for s in self._robot.description.sensors if s.kind == 'ft'
             ]
+        for transform in message.transforms:
+            transform.header = self._placed(transform.header)
+            transform.child_frame_id = self.config.frame_prefix + transform.child_frame_id
+        if fixed and self.config.frame_prefix:  # all robots meet in `world`
+            join = TransformStamped(header=Header(stamp=stamp, frame_id='world'), child_frame_id=self._world)
+            message.transforms.append(join)
         return message
 
 

@@ -104,14 +104,20 @@ def test_description_joints_frames_and_markers_show_the_state(
     assert 0.0 < ghost.colors[0].a < 1.0
 
 
-def test_pressure_wrench_and_reference_are_shown(
+def test_pressure_wrench_and_reference_are_shown_in_frames_with_a_prefix(
     ros_process: Any, ros_client_node: Any, robot: Robot
 ) -> None:
     client = ros_client_node
     markers = client.collect(MarkerArray, 'shape/markers', STATE)
-    ros_process(NODE, params={'color_by': 'pressure', 'force_scale': 0.1})
-    client.spin_until(lambda: markers, 'first picture', START_UP)
+    still, moving = client.collect(TFMessage, '/tf_static', DESCRIPTION), client.collect(TFMessage, '/tf')
+    ros_process(NODE, params={'color_by': 'pressure', 'force_scale': 0.1, 'frame_prefix': 'arm1/'})
+    client.spin_until(lambda: markers and still and moving, 'first picture', START_UP)
     assert markers[0].markers[0].ns == 'measured'
+    named = {t.child_frame_id for message in (*still, *moving) for t in message.transforms}
+    assert {'arm1/world', 'arm1/base_link', 'arm1/tip', 'arm1/ft_sensor'} <= named
+    assert all(name.startswith('arm1/') for name in named)
+    at_rest = pose_in_world([*still, *moving], 'arm1/tip')
+    np.testing.assert_allclose(at_rest, frame_poses(robot, robot.rest)[-1], atol=1e-9)
     pressure = client.announce(ChamberPressures, 'pressure/measured', SENSOR)
     wrench = client.announce(WrenchStamped, 'ft/wrench', SENSOR)
     reference = client.announce(PoseStamped, 'reference/pose', COMMAND)
@@ -138,7 +144,8 @@ def test_pressure_wrench_and_reference_are_shown(
     client.spin_until(all_shown, 'pressure, wrench and reference')
     seen = {m.ns: m for a in markers for m in a.markers}
     assert seen['measured'].colors[0].b > seen['measured'].colors[0].r
-    assert seen['wrench'].header.frame_id == 'ft_sensor'
+    frames = {ns: marker.header.frame_id for ns, marker in seen.items()}
+    assert frames == {'measured': 'arm1/world', 'reference': 'arm1/world', 'wrench': 'arm1/ft_sensor'}
     assert seen['wrench'].points[1].z == pytest.approx(-0.5)
     assert seen['reference'].points[-1].x == 0.25
 
@@ -221,3 +228,9 @@ def test_rviz_shows_the_topics_of_this_node() -> None:
     assert topics['RobotModel'] == 'robot_description'
     assert topics['Pose'] == 'reference/pose'
     assert 'TF' in topics
+
+
+def test_no_tool_of_rviz_commands_the_arm() -> None:
+    """A single pose, at the height of the ground, would be followed for a second and then vent it."""
+    tools = yaml.safe_load(RVIZ.read_text())['Visualization Manager']['Tools']
+    assert [tool['Class'] for tool in tools if 'Topic' in tool] == []
