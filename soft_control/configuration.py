@@ -47,25 +47,34 @@ class ConfigurationGains:
     )
 
     def eased(self, robot: Robot, delay: float) -> ConfigurationGains:
-        """Gains that do not drive the slowest swing of a robot when feedback acts `delay` seconds late."""
+        """Gains that do not drive the slowest swing of a robot when feedback acts `delay` seconds late.
+
+        Of Kp, Kd and Ki those that somebody has chosen stay as they are.
+        """
         swing = slowest_swing(robot)
         phase = abs(swing) * delay
         share = min(1.0, (_PHASE / max(phase, 1e-9)) ** 2)
         if phase > _QUARTER:  # it takes from the swing's own damping, then no more than half of that
             share = min(share, -swing.real / abs(swing) / math.sin(min(phase, 0.5 * math.pi)))
+        usual = ConfigurationGains()
         kp, kd, ki = (
-            tuple(share * k for k in gains) for gains in (self.proportional, self.derivative, self.integral)
+            tuple(share * k for k in gains) if gains == default else gains
+            for gains, default in (
+                (self.proportional, usual.proportional),
+                (self.derivative, usual.derivative),
+                (self.integral, usual.integral),
+            )
         )
         return replace(self, proportional=kp, derivative=kd, integral=ki)
 
     def __post_init__(self) -> None:
         for name in ('proportional', 'derivative', 'integral'):
             if not getattr(self, name) or not all(0.0 <= k < np.inf for k in getattr(self, name)):
-                raise ValueError(f'{name} must be numbers >= 0, got {list(getattr(self, name))}')
-        if not self.windup_time > 0.0:
-            raise ValueError(f'windup_time must be > 0, got {self.windup_time}')
-        if not self.lookahead >= 0.0:
-            raise ValueError(f'lookahead must be >= 0, got {self.lookahead}')
+                raise ValueError(f'{name} must be finite numbers >= 0, got {list(getattr(self, name))}')
+        if not 0.0 < self.windup_time < np.inf:
+            raise ValueError(f'windup_time must be > 0 and finite, got {self.windup_time}')
+        if not 0.0 <= self.lookahead < np.inf:
+            raise ValueError(f'lookahead must be >= 0 and finite, got {self.lookahead}')
 
 
 class ConfigurationLaw:

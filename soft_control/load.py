@@ -46,7 +46,7 @@ class LoadGains:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not 0.0 < value < np.inf:
-                raise ValueError(f'{name} must be > 0, got {value}')
+                raise ValueError(f'{name} must be > 0 and finite, got {value}')
 
 
 class LoadObserver:

@@ -99,11 +99,7 @@ class ControlLoop:
 
     def feed(self, state: State) -> None:
         """Take an estimate of the state."""
-        if (
-            self._offset is not None
-            and state.q.shape == self.robot.rest.shape
-            and np.all(np.isfinite(state.q))
-        ):
+        if self._offset is not None and np.all(np.isfinite(state.q)):
             self._fade_offset(state.t)
             state = state._replace(X_WT=moved(self.robot.pose(state.q, 'tip'), self._offset))
         self.state = state

@@ -55,10 +55,10 @@ class PredictiveGains:
             raise ValueError(f'steps must be 1 to 100, got {self.steps}')
         for name in ('step', 'effort'):
             if not 0.0 < getattr(self, name) < np.inf:
-                raise ValueError(f'{name} must be > 0, got {getattr(self, name)}')
+                raise ValueError(f'{name} must be > 0 and finite, got {getattr(self, name)}')
         for name in ('orientation', 'rate', 'posture', 'damping'):
             if not 0.0 <= getattr(self, name) < np.inf:
-                raise ValueError(f'{name} must be >= 0, got {getattr(self, name)}')
+                raise ValueError(f'{name} must be >= 0 and finite, got {getattr(self, name)}')
 
 
 class PredictiveLaw:

@@ -78,10 +78,13 @@ class JointPath:
                 raise ValueError(f'way-point at time 0: {away:.3g} from where the robot is; give it time')
             t, columns = t[1:], [x[1:] for x in columns]
         knots = np.concatenate([[0.0], t])
-        self._t0, self._duration, self._count = t0, float(t[-1]), t.size
+        self._t0, self._duration = t0, float(t[-1])
         self._last = columns[0][-1].copy()
         rows = [np.vstack([first, x]) for first, x in zip(start, columns, strict=False)]
-        self._knots, self._coefficients = _pieces(knots, rows, start)
+        with np.errstate(over='ignore', invalid='ignore'):
+            self._knots, self._coefficients = _pieces(knots, rows, start)
+        if not np.all(np.isfinite(self._coefficients)):
+            raise ValueError('way-points: numbers too large for the time between them')
 
     def sample(self, t: float) -> JointSample:
         """Return the reference at time t; past the end the last point, at rest."""
@@ -92,9 +95,9 @@ class JointPath:
 
     def check(self, limits: Limits) -> None:
         """Raise ValueError if the motion leaves what the robot is allowed."""
-        for t in np.linspace(0.0, self._duration, _PER_INTERVAL * self._count + 1):
-            q, qd, _ = _evaluate(self._knots, self._coefficients, t)
-            fault = coordinates_fault(limits.plausible, q, qd)
+        low, high, fastest = _extremes(self._knots, self._coefficients)
+        for q in (low, high):
+            fault = coordinates_fault(limits.plausible, q, fastest)
             if fault:
                 raise ValueError(f'trajectory: {fault}')
 
@@ -134,6 +137,24 @@ def _evaluate(knots: Array, coefficients: Array, s: float) -> tuple[Array, Array
             qd[i] = qd[i] * h + q[i]
             q[i] = q[i] * h + coefficients[power, k, i]
     return q, qd, 2.0 * half_qdd
+
+
+@njit(cache=True)
+def _extremes(knots: Array, coefficients: Array) -> tuple[Array, Array, Array]:
+    """Least and largest position, and largest rate, of every coordinate; samples are even within a piece."""
+    powers, pieces, n = coefficients.shape
+    low, high, fastest = np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n)
+    for k in range(pieces):
+        for j in range(_PER_INTERVAL + 1):
+            h = (knots[k + 1] - knots[k]) * j / _PER_INTERVAL
+            for i in range(n):
+                q, qd = 0.0, 0.0
+                for power in range(powers):
+                    qd = qd * h + q
+                    q = q * h + coefficients[power, k, i]
+                low[i], high[i] = min(low[i], q), max(high[i], q)
+                fastest[i] = max(fastest[i], abs(qd))
+    return low, high, fastest
 
 
 class PosePath:

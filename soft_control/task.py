@@ -56,11 +56,11 @@ class TaskGains:
     def __post_init__(self) -> None:
         for name in ('proportional', 'derivative', 'integral', 'damping', 'orientation', 'posture'):
             if not 0.0 <= getattr(self, name) < np.inf:
-                raise ValueError(f'{name} must be >= 0, got {getattr(self, name)}')
+                raise ValueError(f'{name} must be >= 0 and finite, got {getattr(self, name)}')
         if not 0.0 < self.singular < 1.0:
             raise ValueError(f'singular must be between 0 and 1, got {self.singular}')
-        if not self.fastest > 0.0:
-            raise ValueError(f'fastest must be > 0, got {self.fastest}')
+        if not 0.0 < self.fastest < np.inf:
+            raise ValueError(f'fastest must be > 0 and finite, got {self.fastest}')
 
 
 class TaskLaw:

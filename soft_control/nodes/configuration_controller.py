@@ -15,7 +15,6 @@ from soft_control.predictive import PredictiveLaw
 from soft_control.references import JointPath
 from soft_dynamics.arguments import Array
 from soft_dynamics.ros.conversions import time_to_ns
-from soft_dynamics.ros.qos import COMMAND
 from soft_dynamics.ros.run import run_node
 
 _CYCLES_LATE = 2.0  # [-] from a motion to the command that answers it, with sensor and estimator
@@ -41,41 +40,41 @@ class ConfigurationController(ControllerNode):
 
     def __init__(self) -> None:
         super().__init__('configuration_controller', Config)
-        self.create_subscription(JointTrajectory, 'reference/configuration', self._on_reference, COMMAND)
+        self.hear_references(JointTrajectory, 'reference/configuration', self._follow)
 
-    def make_law(self) -> Law:
-        if self.config.law == 'predictive':
-            return PredictiveLaw(self.robot, self.config.predictive, joints=True)
-        gains = self.config.gains
-        if gains == ConfigurationGains():  # nobody has chosen them
-            delay = self.robot.description.actuation.valve_lag + _CYCLES_LATE / self.config.rate
-            gains = gains.eased(self.robot, delay)
-            if gains.proportional[0] < 0.9:
-                share = f'{100.0 * gains.proportional[0]:.0f} % of the usual gains'
-                self.get_logger().info(f'{share}: {self.robot.name} swings fast for {self.config.rate:g} Hz')
+    def make_law(self, config: Config) -> Law:
+        if config.law == 'predictive':
+            return PredictiveLaw(self.robot, config.predictive, joints=True)
+        delay = self.robot.description.actuation.valve_lag + _CYCLES_LATE / config.rate
+        gains = config.gains.eased(self.robot, delay)
+        if gains != config.gains:
+            eased = [np.round(k, 3).tolist() for k in (gains.proportional, gains.derivative, gains.integral)]
+            why = f'{self.robot.name} swings fast for {config.rate:g} Hz'
+            self.get_logger().info('{}: proportional {}, derivative {}, integral {}'.format(why, *eased))
         return ConfigurationLaw(self.robot, gains)
 
     def hold(self, t: float) -> JointPath:
         present = self.loop.present(t)
-        return JointPath(t, present, [1.0], [present.q])
+        path = JointPath(t, present, [1.0], [present.q])
+        path.check(self.loop.limits)  # compiles it, so that no reference waits for that
+        return path
 
-    def _on_reference(self, message: JointTrajectory) -> None:
-        with self.refusals():
-            t, stamp_ns = time.monotonic(), time_to_ns(message.header.stamp)
-            delay = (stamp_ns - self.get_clock().now().nanoseconds) * 1e-9 if stamp_ns else 0.0
-            present = self.present(t)
-            columns = _columns(message, self.robot.coordinate_names)
-            times = delay + np.array([time_to_ns(p.time_from_start) * 1e-9 for p in message.points])
-            ahead = times > 0.0 if stamp_ns else times >= 0.0
-            if not np.any(ahead):
-                raise ValueError('way-points: none lies in the future')
-            filled = [
-                None if given is None else _filled(given, columns, start)[ahead]
-                for given, start in zip(_points(message), present, strict=True)
-            ]
-            path = JointPath(t, present, times[ahead], *filled)
-            path.check(self.loop.limits)
-            self.loop.follow(t, path)
+    def _follow(self, t: float, message: JointTrajectory) -> None:
+        stamp_ns, passed = time_to_ns(message.header.stamp), time.monotonic() - t
+        delay = (stamp_ns - self.get_clock().now().nanoseconds) * 1e-9 + passed if stamp_ns else 0.0
+        present = self.present(t)
+        columns = _columns(message, self.robot.coordinate_names)
+        times = delay + np.array([time_to_ns(p.time_from_start) * 1e-9 for p in message.points])
+        ahead = times > 0.0 if stamp_ns else times >= 0.0
+        if not np.any(ahead):
+            raise ValueError('way-points: none lies in the future')
+        filled = [
+            None if given is None else _filled(given, columns, start)[ahead]
+            for given, start in zip(_points(message), present, strict=True)
+        ]
+        path = JointPath(t, present, times[ahead], *filled)
+        path.check(self.loop.limits)
+        self.loop.follow(t, path)
 
 
 def _columns(message: JointTrajectory, names: tuple[str, ...]) -> list[int]:
@@ -98,7 +97,7 @@ def _points(message: JointTrajectory) -> list[Array | None]:
             continue
         if not rows or any(len(row) != width for row in rows):
             raise ValueError(f'{key}: expected {width} numbers in every way-point')
-        given.append(np.array(rows))
+        given.append(np.frombuffer(b''.join(rows)).reshape(-1, width))
     if given[1] is None and given[2] is not None:
         raise ValueError('accelerations: expected velocities as well')
     return given

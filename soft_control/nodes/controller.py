@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numba
 import numpy as np
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_srvs.srv import Trigger
 
 from soft_control.loop import Actuate, ControlLoop, Law
 from soft_control.predictive import PredictiveGains
-from soft_control.safety import Mode, State
+from soft_control.safety import LONGEST_STEP, Memory, Mode, State
 from soft_dynamics.arguments import Array
 from soft_dynamics.counters import ERROR, OK, STALE, WARN, Status
 from soft_dynamics.pace import Pace
@@ -31,6 +35,10 @@ from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # sensors heard in passing
+_LARGEST = 500_000  # [bytes] of a reference: to read a larger one would hold up the commands
+_CYCLES_PER_TIMEOUT = 2.0  # commands further apart would vent the pressure bridge
+_TELL_PERIOD = 1.0  # [s] at least between two lines about the same mode
+_REAL_TIME = 'use_sim_time must be false: a controller runs in real time'
 _LEVELS = {Mode.FOLLOWING: OK, Mode.IDLE: WARN, Mode.VENTING: WARN, Mode.STOPPED: ERROR}
 
 
@@ -48,8 +56,8 @@ class ControllerConfig:
     actuate: Actuate = Actuate()
 
     def __post_init__(self) -> None:
-        if not 1.0 <= self.rate <= 2000.0:
-            raise ValueError(f'rate must be 1 to 2000, got {self.rate}')
+        if not 1.0 / LONGEST_STEP <= self.rate <= 2000.0:
+            raise ValueError(f'rate must be {1.0 / LONGEST_STEP:g} to 2000, got {self.rate}')
 
 
 class ControllerNode(ManagedNode):
@@ -57,19 +65,29 @@ class ControllerNode(ManagedNode):
 
     Nothing is inflated before activation. When it is activated while another controller's commands are on the topic,
     it goes on from those and holds the pose; else it begins vented. Deactivated it is silent, and the pressure bridge
-    vents unless somebody takes over. Parameters apply at the next configure.
+    vents unless somebody takes over. Parameters of law and actuation apply at the next configure, speeds and time-outs
+    of references at the next reference. Time is real: use_sim_time is refused.
     """
 
     def __init__(self, node_name: str, config_class: type[Any]) -> None:
         super().__init__(node_name)
-        bind_config(self, config_class)
+        if self.get_parameter('use_sim_time').value:
+            raise ValueError(_REAL_TIME)
+        self.add_on_set_parameters_callback(_refuse_simulated_time)
+        bind_config(self, config_class, self._on_change)
         numba.set_num_threads(1)  # threads of a parallel loop wait for each other longer than one state takes
         self.robot: Robot = load(self.config.robot)
+        least_rate = _CYCLES_PER_TIMEOUT / self.robot.description.safety.command_timeout
+        if self.config.rate < least_rate:
+            raise ValueError(
+                f'rate must be at least {least_rate:g} Hz for {self.robot.name}, got {self.config.rate:g}'
+            )
         self.loop = self._make_loop()
         self.refused = 0  # references
         self._stopped = False  # by an emergency stop, until deactivated
         self._commanded: tuple[float, Array] | None = None  # by whoever is in control: time, pressures
         self._told = (Mode.IDLE, '')
+        self._told_t: dict[Mode, float] = {}
         self._awake_t, self._yielded = time.monotonic(), False
         self._pace = Pace(self.config.rate)
         names = list(self.robot.chamber_names)
@@ -94,21 +112,27 @@ class ControllerNode(ManagedNode):
         self._silence = Silence(self, 1.5 / self.config.rate, self._on_silence)
 
     @abstractmethod
-    def make_law(self) -> Law:
-        """Return the control law; ValueError if the parameters do not fit the robot."""
+    def make_law(self, config: Any) -> Law:
+        """Return the control law of these parameters; ValueError if they do not fit the robot."""
 
     @abstractmethod
     def hold(self, t: float) -> Any:
         """Return the reference that stays where the robot is; ValueError if its state is not known."""
 
-    @contextmanager
-    def refusals(self) -> Iterator[None]:
-        """Count and tell a reference that cannot be followed; the one before it stays."""
-        try:
-            yield
-        except ValueError as error:
-            self.refused += 1
-            self.get_logger().warning(f'reference refused: {error}', throttle_duration_sec=1.0)
+    def hear_references(self, kind: type[Any], topic: str, follow: Callable[[float, Any], None]) -> None:
+        """Call follow(time [s], message) with those of a topic; if it raises ValueError the reference before stays."""
+
+        def on_reference(data: bytes) -> None:
+            t = time.monotonic()
+            try:
+                if len(data) > _LARGEST:
+                    raise ValueError(f'expected at most {_LARGEST} bytes, got {len(data)}: take fewer points')
+                follow(t, deserialize_message(data, kind))
+            except ValueError as error:
+                self.refused += 1
+                self.get_logger().warning(f'reference refused: {error}', throttle_duration_sec=1.0)
+
+        self.create_subscription(kind, topic, on_reference, COMMAND, raw=True)
 
     def present(self, t: float) -> Any:
         """Return the sample from which a new reference goes on; ValueError if none is taken now."""
@@ -149,9 +173,14 @@ class ControllerNode(ManagedNode):
         self._hear_others()
         return super().on_deactivate(state)
 
+    def _on_change(self, config: Any) -> None:
+        """Refuse parameters that no law can be made of."""
+        self.make_law(config)
+        self.get_logger().info('law, gains and actuation change at the next configure')
+
     def _make_loop(self) -> ControlLoop:
         """Return a loop that has run once, so that the first cycle does not wait for the compiler."""
-        loop = ControlLoop(self.robot, self.make_law(), self.config.actuate)
+        loop = ControlLoop(self.robot, self.make_law(self.config), self.config.actuate)
         loop.feed(State(0.0, self.robot.rest, np.zeros(self.robot.nq)))
         self.loop = loop
         loop.follow(0.0, self.hold(0.0))
@@ -185,8 +214,6 @@ class ControllerNode(ManagedNode):
             self._cycle(t, now_ns)
 
     def _on_measured(self, data: bytes) -> None:
-        if not self.active:
-            return
         with suppress(ValueError):
             _, (_, names), (pressure,) = self._read_measured.read(data)
             if names == self.robot.chamber_names and pressure.size == len(names):
@@ -209,9 +236,21 @@ class ControllerNode(ManagedNode):
         memory = self.loop.step(t)
         self._publisher.publish(self._write_command.write(now_ns, memory.pressure))
         if (memory.mode, memory.reason) != self._told:
-            self._told = (memory.mode, memory.reason)
-            self.get_logger().info(': '.join(filter(None, (memory.mode.value, memory.reason))))
-            self.diagnostics.publish()
+            self._tell(t, memory)
+
+    def _tell(self, t: float, memory: Memory) -> None:
+        """Log what has become of the control, and tell it on `/diagnostics`; later, if that was told just now."""
+        if t - self._told_t.get(memory.mode, -math.inf) < _TELL_PERIOD:
+            return
+        self._told, self._told_t[memory.mode] = (memory.mode, memory.reason), t
+        line = ': '.join(filter(None, (memory.mode.value, memory.reason)))
+        if memory.mode is Mode.STOPPED:  # rclpy allows a line of code only one severity
+            self.get_logger().error(line)
+        elif memory.mode is Mode.VENTING:
+            self.get_logger().warning(line)
+        else:
+            self.get_logger().info(line)
+        self.diagnostics.publish()
 
     def _hear_others(self) -> None:
         """Listen to commands while this node gives none."""
@@ -249,3 +288,8 @@ class ControllerNode(ManagedNode):
             'references_refused': self.refused,
         }
         return Status(_LEVELS[memory.mode], memory.reason or 'following', values)
+
+
+def _refuse_simulated_time(parameters: list[Parameter]) -> SetParametersResult:
+    simulated = any(p.name == 'use_sim_time' and p.value for p in parameters)
+    return SetParametersResult(successful=not simulated, reason=_REAL_TIME if simulated else '')

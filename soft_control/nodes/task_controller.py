@@ -23,10 +23,10 @@ from soft_dynamics import quaternion
 from soft_dynamics.arguments import Array
 from soft_dynamics.ros.conversions import pose_to_arrays, time_to_ns
 from soft_dynamics.ros.executor import in_passing
-from soft_dynamics.ros.qos import COMMAND
 from soft_dynamics.ros.run import run_node
 
 _MOCAP_LASTS = 0.5  # [s] motion capture is heard no more after so long
+_MOST_POSES = 500  # in one list: to look at more would hold up the commands
 _LONGEST_PERIOD = 0.5  # [s] poses further apart in time are no stream
 
 
@@ -49,9 +49,9 @@ class Config(ControllerConfig):
             raise ValueError(f'law must be kinematic or predictive, got {self.law!r}')
         for name in ('speed', 'angular_speed'):
             if not 0.0 < getattr(self, name) < math.inf:
-                raise ValueError(f'{name} must be > 0, got {getattr(self, name)}')
-        if not self.reference_timeout >= 0.0:
-            raise ValueError(f'reference_timeout must be >= 0, got {self.reference_timeout}')
+                raise ValueError(f'{name} must be > 0 and finite, got {getattr(self, name)}')
+        if not 0.0 <= self.reference_timeout < math.inf:
+            raise ValueError(f'reference_timeout must be >= 0 and finite, got {self.reference_timeout}')
 
 
 class TaskController(ControllerNode):
@@ -62,8 +62,8 @@ class TaskController(ControllerNode):
     def __init__(self) -> None:
         super().__init__('task_controller', Config)
         self._pose_t = -math.inf  # [s] of the last pose of a stream
-        self.create_subscription(PoseStamped, 'reference/pose', self._on_pose, COMMAND)
-        self.create_subscription(PoseArray, 'reference/poses', self._on_poses, COMMAND)
+        self.hear_references(PoseStamped, 'reference/pose', self._follow_stream)
+        self.hear_references(PoseArray, 'reference/poses', self._follow_list)
         self._mocap_t = -math.inf  # [s] when motion capture saw the tip last
         for sensor in self.robot.description.sensors:
             if sensor.kind in ('mocap', 'vive') and sensor.frame in ('tip', self.robot.frame_names[-1]):
@@ -71,10 +71,10 @@ class TaskController(ControllerNode):
                 topic, hear = f'{sensor.kind}/{sensor.name}/pose', partial(self._on_tip, sensor.kind, X_ST)
                 in_passing(self.create_subscription(PoseStamped, topic, hear, LATEST))
 
-    def make_law(self) -> Law:
-        if self.config.law == 'predictive':
-            return PredictiveLaw(self.robot, self.config.predictive)
-        return TaskLaw(self.robot, self.config.gains)
+    def make_law(self, config: Config) -> Law:
+        if config.law == 'predictive':
+            return PredictiveLaw(self.robot, config.predictive)
+        return TaskLaw(self.robot, config.gains)
 
     def hold(self, t: float) -> PosePath:
         X_WT = self.loop.present(t).X_WT
@@ -97,27 +97,27 @@ class TaskController(ControllerNode):
         except ValueError as error:
             self.get_logger().warning(f'{kind}: tip left out: {error}', throttle_duration_sec=5.0)
 
-    def _on_pose(self, message: PoseStamped) -> None:
-        t, timeout = time.monotonic(), self.config.reference_timeout or math.inf
-        period = t - self._pose_t
+    def _follow_stream(self, t: float, message: PoseStamped) -> None:
+        period, timeout = t - self._pose_t, self.config.reference_timeout or math.inf
         self._pose_t = t
         self._follow(
             t, message.header.frame_id, [message.pose], period if period < _LONGEST_PERIOD else 0.0, timeout
         )
 
-    def _on_poses(self, message: PoseArray) -> None:
-        self._follow(time.monotonic(), message.header.frame_id, message.poses, 0.0, math.inf)
+    def _follow_list(self, t: float, message: PoseArray) -> None:
+        if len(message.poses) > _MOST_POSES:
+            raise ValueError(f'poses: expected at most {_MOST_POSES}, got {len(message.poses)}')
+        self._follow(t, message.header.frame_id, message.poses, 0.0, math.inf)
 
     def _follow(self, t: float, frame: str, poses: Iterable[Pose], least_time: float, timeout: float) -> None:
-        with self.refusals():
-            start, state, limits = self.present(t).X_WT, self.loop.state, self.loop.limits
-            X_WF, q = self._from_frame(frame), self.robot.rest if state is None else state.q
-            targets = [X_WF @ _matrix(pose) for pose in poses]
-            for fault in (pose_reference_fault(limits, q, X_WT, None, 0.0) for X_WT in targets):
-                if fault:
-                    raise ValueError(fault)
-            speeds = self.config.speed, self.config.angular_speed
-            self.loop.follow(t, PosePath(t, start, targets, *speeds, least_time, timeout))
+        start, state, limits = self.present(t).X_WT, self.loop.state, self.loop.limits
+        X_WF, q = self._from_frame(frame), self.robot.rest if state is None else state.q
+        targets = [X_WF @ _matrix(pose) for pose in poses]
+        for fault in (pose_reference_fault(limits, q, X_WT, None, 0.0) for X_WT in targets):
+            if fault:
+                raise ValueError(fault)
+        speeds = self.config.speed, self.config.angular_speed
+        self.loop.follow(t, PosePath(t, start, targets, *speeds, least_time, timeout))
 
     def _from_frame(self, frame: str) -> Array:
         """Return the pose of a frame of ROS in the world of the robot file."""

@@ -290,7 +290,7 @@ def test_a_bridge_that_does_not_follow_ends_the_reference(
 @pytest.mark.parametrize(
     ('name', 'params', 'line'),
     [
-        (CONFIGURATION, {'rate': 0.0}, 'rate must be 1 to 2000, got 0.0'),
+        (CONFIGURATION, {'rate': 19.0}, 'rate must be 20 to 2000, got 19.0'),
         (TASK, {'gains.singular': 2.0}, 'gains: singular must be between 0 and 1, got 2.0'),
         (
             CONFIGURATION,

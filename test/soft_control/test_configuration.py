@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,6 +81,16 @@ def test_a_robot_that_swings_fast_gets_gains_that_do_not_drive_it() -> None:
         largest[gains] = max(rates[-50:])
     assert largest[usual] > 0.5
     assert largest[eased] < 0.01
+
+
+def test_gains_that_somebody_has_chosen_are_not_eased() -> None:
+    """And only those: whoever sets one gain, or what is no gain of the feedback, gets the others eased."""
+    usual, robot, chosen = ConfigurationGains(), robot_of('bending_actuator'), (0.7,)
+    eased = usual.eased(robot, 0.1)
+    assert eased.proportional[0] < 0.2 * usual.proportional[0]
+    for name in ('proportional', 'derivative', 'integral'):
+        assert replace(usual, **{name: chosen}).eased(robot, 0.1) == replace(eased, **{name: chosen})
+    assert replace(usual, lookahead=0.01).eased(robot, 0.1) == replace(eased, lookahead=0.01)
 
 
 @pytest.mark.parametrize('name', ['honeycomb_arm', 'pneumatic_arm'])
@@ -182,7 +193,10 @@ def test_taking_over_makes_no_bump() -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match='proportional must have 1 or 8 entries, got 2'):
         ConfigurationLaw(robot_of(HONEYCOMB), ConfigurationGains((1.0, 2.0)))
-    with pytest.raises(ValueError, match='integral must be numbers >= 0'):
+    with pytest.raises(ValueError, match='integral must be finite numbers >= 0'):
         ConfigurationGains(integral=(-1.0,))
+    for name in ('windup_time', 'lookahead'):
+        with pytest.raises(ValueError, match=f'{name} must be .* finite, got inf'):
+            ConfigurationGains(**{name: np.inf})
     with pytest.raises(ValueError, match='lag_speedup must be 1 to 10'):
         Actuate(lag_speedup=0.5)

@@ -183,6 +183,13 @@ def test_a_measured_tip_moves_the_tip_of_every_state() -> None:
     np.testing.assert_allclose(pose_error(tip_of(bench), ROBOT.pose(bench.state, 'tip')), OFFSET, atol=1e-12)
 
 
+def test_a_state_without_sense_vents_beside_a_measured_tip(bench: Bench) -> None:
+    bench.loop.feed_tip(bench.t, moved(ROBOT.pose(np.zeros(8), 'tip'), OFFSET))
+    assert tip_of(bench) is not None
+    bench.state = np.full(8, math.nan)
+    assert bench.run().reason == 'state that is not finite'
+
+
 def test_a_tip_measured_a_while_ago_belongs_to_where_the_robot_was() -> None:
     bench, qd = Bench(), np.full(8, 0.5)
     bench.loop.feed(State(1.0, 0.1 * qd, qd))

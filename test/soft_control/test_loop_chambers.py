@@ -60,6 +60,13 @@ def test_chambers_that_stay_empty_vent_and_the_reference_is_dead(bench: Bench, c
     assert chambers.run(100).mode is Mode.FOLLOWING
 
 
+def test_chambers_that_were_never_seen_with_air_stay_empty_too(bench: Bench) -> None:
+    chambers = Chambers(bench)
+    chambers.share = np.full(16, 0.1)
+    assert chambers.run(60).mode is Mode.FOLLOWING
+    assert chambers.run(25).reason == 'chambers that stay empty'
+
+
 def test_what_is_not_finite_is_not_measured(bench: Bench, chambers: Chambers) -> None:
     chambers.share = np.full(16, math.nan)
     memory = chambers.run(25)

@@ -75,6 +75,15 @@ def test_limits_of_the_shipped_robots(name: str, coordinate: str, good: float, b
     assert fault_at(limits, bad * axis, 0.0 * axis).startswith(f'state with {coordinate} more than')
 
 
+def test_a_moving_base_has_rates_of_its_own_and_takes_the_tip_along() -> None:
+    robot = robot_of('floating_actuator')
+    own, safety = Plausible.of(robot), robot.description.safety
+    arm, base = safety.rate_limit, safety.base_rate_limit
+    np.testing.assert_allclose(own.rate[:6], base)
+    reach = robot.length * (1.3 + safety.stretch_limit)
+    assert (own.tip_speed, own.turn_rate) == pytest.approx((reach * arm + base, arm + base))
+
+
 def test_lengths_count_from_those_at_rest() -> None:
     honeycomb, pneumatic = (robot_of(name).description for name in ('honeycomb_arm', 'pneumatic_arm'))
     free = Robot(replaced(honeycomb, Universal, lengths='free'))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from soft_control import rotation
+from soft_control import references, rotation
 from soft_control.plausible import Plausible
 from soft_control.references import JointPath, JointSample, PosePath
 from soft_control.safety import Limits
@@ -76,6 +77,11 @@ def test_impossible_way_points_are_refused(
         JointPath(0.0, START, times, points)
 
 
+def test_numbers_that_no_float_can_hold_are_refused() -> None:
+    with pytest.raises(ValueError, match='numbers too large for the time between them'):
+        JointPath(0.0, START, [10.0], POINTS[:1], RATES[:1], [[1e308, 0.0]])
+
+
 def allowed(coordinate: list[float], rate: list[float]) -> Limits:
     """Limits of a robot of two coordinates."""
     names, most, fastest = ('bend', 'length'), np.array(coordinate), np.array(rate)
@@ -92,6 +98,41 @@ def test_motions_beyond_the_limits_are_refused() -> None:
         path.check(allowed([1.0, 10.0], [50.0, 50.0]))
     with pytest.raises(ValueError, match=r'trajectory: length more than 0\.3'):
         JointPath(0.0, START, [0.1], [[0.0, 0.4]]).check(allowed([3.0, 0.3], [50.0, 50.0]))
+
+
+def test_the_motion_is_looked_at_between_way_points_however_close_they_are() -> None:
+    rest = JointSample(*np.zeros((3, 2)))
+    hop = JointPath(0.0, rest, [5.0, 5.001, 10.0], [[0.0, 0.0], [0.02, 0.0], [0.02, 0.0]], np.zeros((3, 2)))
+    with pytest.raises(ValueError, match='trajectory: a rate of bend beyond 10'):
+        hop.check(allowed([3.0, 0.3], [10.0, 50.0]))
+    for bad in (-1.0, 1.0):  # far away in between, although at rest in all way-points
+        swing = JointPath(0.0, rest, [2.0], [[0.0, 0.0]], [[0.0, 0.0]], [[bad, 0.0]])
+        with pytest.raises(ValueError, match=r'trajectory: bend more than 0\.05'):
+            swing.check(allowed([0.05, 0.3], [10.0, 50.0]))
+
+
+def test_extremes_are_those_of_samples() -> None:
+    path = JointPath(0.0, START, TIMES, POINTS)
+    samples = [path.sample(t) for t in np.linspace(0.0, 2.0, 2001)[:-1]]
+    q, qd = np.array([s.q for s in samples]), np.array([s.qd for s in samples])
+    for extremes in (references._extremes, references._extremes.py_func):
+        low, high, fastest = extremes(path._knots, path._coefficients)
+        np.testing.assert_allclose(low, q.min(0), atol=2e-3)
+        np.testing.assert_allclose(high, q.max(0), atol=2e-3)
+        np.testing.assert_allclose(fastest, np.abs(qd).max(0), rtol=1e-2)
+
+
+def test_a_dense_trajectory_does_not_hold_up_the_commands() -> None:
+    """3000 way-points of eight coordinates take a fifth of the usual command_timeout at most."""
+    t = 0.02 * np.arange(1.0, 3001.0)
+    rest, points = JointSample(*np.zeros((3, 8))), np.tile(0.1 * np.sin(t)[:, None], 8)
+    own = Plausible(('q',) * 8, np.zeros(8), np.ones(8), np.ones(8), np.eye(4), 1.0, 1.0, 1.0)
+    took = []
+    for _ in range(3):
+        start = time.thread_time()
+        JointPath(0.0, rest, t, points).check(Limits(0.0, 1.0, 1.0, 1.0, 1.0, own))
+        took.append(time.thread_time() - start)
+    assert min(took) < 0.04
 
 
 def pose(turn: list[float], p: list[float]) -> np.ndarray:

@@ -173,6 +173,20 @@ def test_a_state_that_jumps_is_not_trusted(jump: tuple[float, float]) -> None:
     assert state_fault(LIMITS, 0.03, jumped._replace(t=0.03), GOOD) == ''
 
 
+@pytest.mark.parametrize('dt', [-0.001, 0.0, 0.001, 0.005])
+def test_samples_close_in_time_may_differ_as_if_they_were_5_ms_apart(dt: float) -> None:
+    here, turned, along = (
+        moved(np.eye(4), np.array(step))
+        for step in ([0, 0, 0, 0, 0, 1.0], [0.039, 0, 0, 0, 0, 1.0], [0, 0, 0, 0, 0.019, 1.0])
+    )
+    for jump, fault in ((0.049, ''), (0.051, 'that jumps')):
+        q = GOOD.q + np.array([jump, 0.0])
+        assert state_fault(LIMITS, dt, State(dt, q, GOOD.qd), GOOD) == (fault and f'state {fault}')
+        assert joint_reference_fault(LIMITS, q, GOOD.q, dt) == (fault and f'reference {fault}')
+    for X_WT in (turned, along):
+        assert pose_reference_fault(LIMITS, GOOD.q, X_WT, here, dt) == ''
+
+
 def test_references_of_coordinates() -> None:
     before = np.array([0.1, 0.2])
     assert joint_reference_fault(LIMITS, before + np.array([0.05, 0.004]), before, DT) == ''

@@ -104,5 +104,7 @@ def test_taking_over_makes_no_bump() -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match='damping must be >= 0'):
         TaskGains(damping=-1.0)
+    with pytest.raises(ValueError, match='fastest must be > 0 and finite, got inf'):
+        TaskGains(fastest=np.inf)
     with pytest.raises(ValueError, match='singular must be between 0 and 1'):
         TaskGains(singular=0.0)
