@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rosbags.interfaces import Qos
-from rosbags.rosbag2 import Reader
 
+from .any_reader import AnyReader
 from .errors import BagError
 from .repair import repair, unfinished
 from .types import register, register_text, standard_types
@@ -27,7 +27,7 @@ class Message(NamedTuple):
 class Bag:
     """An open bag."""
 
-    def __init__(self, path: Path, reader: Reader) -> None:
+    def __init__(self, path: Path, reader: AnyReader) -> None:
         self.path = path
         self._reader = reader
         self._types = standard_types()
@@ -53,17 +53,9 @@ class Bag:
                 self.path, f'has no topic {missing[0]}; it has {", ".join(sorted(self.topics)) or "none"}'
             )
         chosen = [c for c in self._reader.connections if not topics or c.topic in topics]
-        any_came = False
         with _damage(self.path):
             for c, t_ns, data in self._reader.messages(chosen, start=start_ns) if chosen else ():
-                any_came = True
                 yield Message(c.topic, c.msgtype, t_ns, bytes(data))
-        told = sum(self.counts[c.topic] for c in chosen)
-        if told and not any_came and (start_ns is None or start_ns <= self.start_ns):
-            raise BagError(
-                self.path,
-                f'tells of {told} messages and shows none: metadata.yaml is not of its storage file',
-            )
 
     def decode(self, message: Message) -> Any:
         """The message as an object with the fields of its type; arrays are NumPy's."""
@@ -81,7 +73,8 @@ class Bag:
 def open_bag(path: str | Path, say: Callable[[str], None] = lambda _: None) -> Iterator[Bag]:
     """Open a bag: its folder, or a single .mcap or .db3 file.
 
-    A bag that its recorder could not finish is finished first; `say` gets a line about that.
+    A bag that its recorder could not finish is finished first; `say` gets a line about that, and about metadata that
+    are not those of the storage file, which is believed.
     Raises BagError if there is no bag, or one that is damaged or of another kind.
     """
     path = Path(path)
@@ -98,8 +91,10 @@ def open_bag(path: str | Path, say: Callable[[str], None] = lambda _: None) -> I
         file = unfinished(path)
         if file is not None:
             say(f'bag {path} was not finished by its recorder: {repair(path, file)} messages recovered')
-        reader = Reader(path)
+        reader = AnyReader(path)
         reader.open()
+    if reader.disagreement:
+        say(f'bag {path}: {reader.disagreement}; the storage is believed')
     try:
         yield Bag(path, reader)
     finally:

@@ -8,11 +8,10 @@ import sqlite3
 import struct
 from pathlib import Path
 
-from rosbags.rosbag2 import Reader, StoragePlugin, Writer
-
+from .any_reader import AnyReader
 from .errors import BagError
 from .types import register_text, standard_types
-from .writing import VERSION, lock
+from .writing import STORAGES, NamedWriter, lock
 
 METADATA, ASIDE = 'metadata.yaml', '.finishing'
 MAGIC = b'\x89MCAP0\r\n'
@@ -43,10 +42,9 @@ def repair(path: Path, file: Path) -> int:
         shutil.rmtree(aside, ignore_errors=True)
         try:
             _seal_mcap(file) if file.suffix == '.mcap' else _roll_back(file)
-            made = aside / file.stem
-            count = _copy(file, made)
-            (made / file.name).replace(file)
-            (made / METADATA).replace(path / METADATA)
+            count = _copy(file, aside)
+            (aside / file.name).replace(file)
+            (aside / METADATA).replace(path / METADATA)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
     return count
@@ -77,8 +75,8 @@ def _roll_back(file: Path) -> None:
 
 def _copy(file: Path, path: Path) -> int:
     types, count = standard_types(), 0
-    plugin = StoragePlugin.MCAP if file.suffix == '.mcap' else StoragePlugin.SQLITE3
-    with Reader(file) as reader, Writer(path, version=VERSION, storage_plugin=plugin) as writer:
+    storage = STORAGES['mcap' if file.suffix == '.mcap' else 'sqlite3']
+    with AnyReader(file) as reader, NamedWriter(path, storage, file.stem) as writer:
         topics = {}
         for c in reader.connections:
             register_text(types, c.msgtype, c.msgdef.data)

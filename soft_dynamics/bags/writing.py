@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 from rosbags.interfaces import Connection, Qos
 from rosbags.rosbag2 import StoragePlugin, Writer
@@ -21,6 +21,30 @@ from .types import register, standard_types
 
 STORAGES = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
 VERSION: Literal[9] = 9  # of ROS 2 Jazzy
+
+
+class NamedWriter(Writer):
+    """The library's writer, with a storage file of any name: its own does not end in a number, as `ros2 bag` wants."""
+
+    def __init__(self, path: Path, storage: StoragePlugin, stem: str) -> None:
+        super().__init__(path, version=VERSION, storage_plugin=storage)
+        self._stem = stem
+
+    def open(self) -> None:
+        """Make the folder and the file in it."""
+        self.path.mkdir(mode=0o755, parents=True)
+        folder: Any = _Folder(self.path, self._stem)
+        self.storage = self.STORAGE_PLUGINS[self.storage_plugin](folder, self.compression_mode)
+
+
+class _Folder(NamedTuple):
+    """A folder for the storage plugins, which name their file after it: it is called as the file is to be."""
+
+    path: Path
+    name: str
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
 
 
 class BagWriter:
@@ -39,7 +63,7 @@ class BagWriter:
         self._last_ns = 0
         self.is_open = True
         try:
-            self._writer = Writer(self.path, version=VERSION, storage_plugin=STORAGES[storage])
+            self._writer = NamedWriter(self.path, STORAGES[storage], f'{self.path.name}_0')
             self._writer.open()
         except (WriterError, OSError) as error:
             reason = 'exists already' if self.path.exists() else str(error)

@@ -221,7 +221,7 @@ def test_mistakes_give_one_line(
     ros_process: Any, tmp_path: Path, module: str, params: dict[str, Any], line: str
 ) -> None:
     places = {'RUN': made_bag(tmp_path / 'run'), 'CUT': made_bag(tmp_path / 'cut')}
-    (tmp_path / 'cut' / 'cut.mcap').write_bytes((tmp_path / 'run' / 'run.mcap').read_bytes()[:-50])
+    (tmp_path / 'cut' / 'cut_0.mcap').write_bytes((tmp_path / 'run' / 'run_0.mcap').read_bytes()[:-50])
     node = ros_process(
         module, params={k: str(places.get(str(v), v)) if isinstance(v, str) else v for k, v in params.items()}
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import sqlite3
@@ -12,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from rosbags.rosbag2 import StoragePlugin, Writer
 
 from soft_dynamics.bags import BagError, BagWriter, Message, open_bag
+from soft_dynamics.bags.repair import NO_INDEX, _seal_mcap
 from soft_dynamics.bags.types import register, standard_types
 
 STATE, STRING = 'soft_robot_suite/msg/SoftState', 'std_msgs/msg/String'
@@ -66,6 +69,9 @@ def test_what_is_written_is_read(tmp_path: Path, storage: str) -> None:
         assert bag.topics == {'/state': STATE, '/note': STRING}
         assert bag.counts == {'/state': 20, '/note': 4}
         assert bag.duration == pytest.approx(0.019, abs=1e-6)
+        assert re.fullmatch(
+            r'.+_(\d+)\.([a-zA-Z0-9])+', next((tmp_path / 'run').glob('run*')).name
+        )  # that of rosbag2's reindexer
         notes = list(bag.messages(['/note'], START_NS + 1))
         assert [bag.decode(note).data for note in notes] == ['note 0', 'note 5', 'note 10', 'note 15']
         state = bag.decode(next(bag.messages(['/state'], START_NS + 3_000_000)))
@@ -76,13 +82,13 @@ def test_what_is_written_is_read(tmp_path: Path, storage: str) -> None:
 @pytest.mark.parametrize(('storage', 'suffix'), [('mcap', '.mcap'), ('sqlite3', '.db3')])
 def test_a_single_file_of_a_bag_is_read(tmp_path: Path, storage: str, suffix: str) -> None:
     written = write(tmp_path / 'run', storage)
-    with open_bag(tmp_path / 'run' / f'run{suffix}') as bag:
+    with open_bag(tmp_path / 'run' / f'run_0{suffix}') as bag:
         assert list(bag.messages()) == written
 
 
 def test_sqlite3_and_metadata_hold_what_other_readers_look_for(tmp_path: Path) -> None:
     write(tmp_path / 'run', 'sqlite3')
-    database = sqlite3.connect(tmp_path / 'run' / 'run.db3')
+    database = sqlite3.connect(tmp_path / 'run' / 'run_0.db3')
     rows = database.execute('SELECT name, type, serialization_format FROM topics ORDER BY name').fetchall()
     assert rows == [('/note', STRING, 'cdr'), ('/state', STATE, 'cdr')]
     assert database.execute('SELECT count(*), min(timestamp) FROM messages').fetchone() == (24, START_NS)
@@ -101,6 +107,24 @@ def test_times_never_step_back(tmp_path: Path) -> None:
             bag.write('/note', STRING, string_cdr('x'), t_ns)
     with open_bag(tmp_path / 'run') as bag:
         assert [message.t_ns for message in bag.messages()] == [5, 5, 9]
+
+
+@pytest.mark.parametrize('is_killed', [False, True])
+def test_a_file_without_index_is_read_in_the_order_of_its_times(tmp_path: Path, is_killed: bool) -> None:
+    """As `ros2 bag record` leaves it when it is killed, or with its profile `fastwrite`."""
+    path, times, types = tmp_path / 'run', [500, 300, 900, 300, 100, 800], TYPES
+    with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        topic = writer.add_connection('/note', STRING, typestore=types)
+        for k, t_ns in enumerate(times):
+            writer.write(topic, t_ns, string_cdr(f'note {k}'))
+    (file,) = path.glob('*.mcap')
+    _seal_mcap(file)
+    if is_killed:
+        (path / 'metadata.yaml').unlink()
+        file.write_bytes(file.read_bytes()[: -len(NO_INDEX)])
+    with open_bag(path) as bag:
+        read = [(message.t_ns, bag.decode(message).data) for message in bag.messages()]
+    assert read == sorted((t_ns, f'note {k}') for k, t_ns in enumerate(times))
 
 
 KILLED = """
@@ -227,7 +251,7 @@ def test_a_bag_that_still_grows_is_left_alone(tmp_path: Path, storage: str) -> N
 @pytest.mark.parametrize('kept', [0.0, 0.1, 0.5, 0.98])
 def test_a_truncated_bag_gives_one_line(tmp_path: Path, storage: str, suffix: str, kept: float) -> None:
     write(tmp_path / 'run', storage, 2000)
-    file = tmp_path / 'run' / f'run{suffix}'
+    file = tmp_path / 'run' / f'run_0{suffix}'
     data = file.read_bytes()
     file.write_bytes(data[: int(kept * len(data))])
     reason = 'is damaged, cut short or no rosbag2 bag'
@@ -245,7 +269,7 @@ def foreign(tmp_path: Path, kind: str) -> Path:
         (path / 'metadata.yaml').write_text('just: this')
     elif kind == 'other_file_inside':
         write(path, 'sqlite3')
-        shutil.copy(__file__, path / f'{kind}.db3')
+        shutil.copy(__file__, path / f'{kind}_0.db3')
     elif kind != 'missing':
         path.write_bytes(b'#ROSBAG V2.0\n' + bytes(range(256)))
     return path
@@ -279,21 +303,26 @@ def test_a_missing_topic_is_named_with_those_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
-def test_metadata_of_another_tool_that_hide_all_messages_are_told(tmp_path: Path, storage: str) -> None:
+def test_where_metadata_are_those_of_another_tool_the_storage_is_believed(
+    tmp_path: Path, storage: str
+) -> None:
     """`ros2 bag reindex` writes profiles into the metadata that are not in the file."""
-    write(tmp_path / 'run', storage)
+    written, said = write(tmp_path / 'run', storage), []
     metadata = tmp_path / 'run' / 'metadata.yaml'
     content = yaml.safe_load(metadata.read_text())
     for topic in content['rosbag2_bagfile_information']['topics_with_message_count']:
         topic['topic_metadata']['offered_qos_profiles'] = [
             QOS | {key: {'sec': 0, 'nsec': 0} for key in LIMITS}
         ]
+    content['rosbag2_bagfile_information']['topics_with_message_count'][0]['message_count'] = 7
+    content['rosbag2_bagfile_information']['message_count'] = 3
     metadata.write_text(yaml.safe_dump(content))
-    with (
-        open_bag(tmp_path / 'run') as bag,
-        pytest.raises(BagError, match='tells of 24 messages and shows none'),
-    ):
-        list(bag.messages())
+    with open_bag(tmp_path / 'run', said.append) as bag:
+        assert list(bag.messages()) == written
+        assert bag.counts == {'/state': 20, '/note': 4}
+        assert bag.duration == pytest.approx(0.019, abs=1e-6)
+    reason = 'metadata.yaml and storage disagree on /note, /state; the storage is believed'
+    assert said == [f'bag {tmp_path / "run"}: {reason}']
 
 
 def test_refusals_of_the_writer(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def made(path: Path, storage: str = 'mcap', count: int = 300) -> Path:
 
 def test_mcap_reads_what_we_write_without_our_definitions(tmp_path: Path) -> None:
     path = made(tmp_path / 'run')
-    with (path / 'run.mcap').open('rb') as file:
+    with (path / 'run_0.mcap').open('rb') as file:
         reader = make_reader(file, decoder_factories=[DecoderFactory()])
         summary = reader.get_summary()
         assert summary is not None
@@ -80,7 +80,7 @@ def test_we_read_what_mcap_writes(tmp_path: Path) -> None:
 def test_definitions_of_our_types_lie_in_both_storages(tmp_path: Path) -> None:
     text = (share_folder() / 'msg' / 'SoftState.msg').read_text(encoding='utf-8')
     fields = [line.split()[:2] for line in text.splitlines() if line and not line.startswith('#')]
-    database = sqlite3.connect(made(tmp_path / 'run', 'sqlite3', 3) / 'run.db3')
+    database = sqlite3.connect(made(tmp_path / 'run', 'sqlite3', 3) / 'run_0.db3')
     ((definition,),) = database.execute(
         "SELECT encoded_message_definition FROM message_definitions WHERE topic_type LIKE '%SoftState'"
     ).fetchall()
@@ -140,5 +140,5 @@ def test_our_metadata_has_the_fields_of_rosbag2(tmp_path: Path, storage: str) ->
 
 
 def test_our_tables_are_those_of_rosbag2(tmp_path: Path) -> None:
-    ours = made(tmp_path / 'run', 'sqlite3', 3) / 'run.db3'
+    ours = made(tmp_path / 'run', 'sqlite3', 3) / 'run_0.db3'
     assert tables(ours) == tables(RECORDED / 'rosbag2_sqlite3' / 'rosbag2_sqlite3_0.db3')
