@@ -102,15 +102,12 @@ class ConfigurationLaw:
     def forces(self, t: float, dt: float, state: State, reference: JointPath) -> Array:
         """Return tau of eq. 9, dt seconds after the last call."""
         robot, q, qd = self.robot, state.q, state.qd
-        now, ahead = reference.sample(t), reference.sample(t + self.gains.lookahead)
+        now, lookahead = reference.sample(t), self.gains.lookahead
+        ahead = reference.sample(t + lookahead) if lookahead else now
         e, ed = now.q - q, now.qd - qd
         self._integral = self._integral + dt * self._ki * e
         feedback = self._kp * e + self._kd * ed + self._integral
-        still = robot.inverse_dynamics(
-            q, np.zeros(robot.nq), ahead.qdd, elastic=False, damping=False
-        )  # M qdd_r + g
-        motion = still + robot.coriolis_matrix(q, qd) @ ahead.qd
-        self._wanted = feedback + motion + robot.elastic(ahead.q) + robot.damping(q, ahead.qd)
+        self._wanted = feedback + robot.tracking_forces(q, qd, *ahead)
         return self._wanted
 
     def applied(self, dt: float, tau: Array) -> None:

@@ -99,7 +99,7 @@ class ControlLoop:
 
     def feed(self, state: State) -> None:
         """Take an estimate of the state."""
-        if self._offset is not None and np.all(np.isfinite(state.q)):
+        if self._offset is not None and np.isfinite(state.q).all():
             self._fade_offset(state.t)
             state = state._replace(X_WT=moved(self.robot.pose(state.q, 'tip'), self._offset))
         self.state = state
@@ -119,7 +119,7 @@ class ControlLoop:
             return
         off = pose_error(X_WT, self.robot.pose(state.q + (t - state.t) * state.qd, 'tip'))
         passed = t - self._offset_t
-        if not (passed > 0.0 and np.all(np.abs(off) <= self._tip_limit)):
+        if not (passed > 0.0 and (np.abs(off) <= self._tip_limit).all()):
             return
         part = min(passed / _TIP_TIME, 1.0) if passed <= _TIP_LASTS or not self._started else _TIP_FIRST
         before = np.zeros(6) if self._offset is None else self._offset
@@ -189,7 +189,7 @@ class ControlLoop:
             self.law.start(t, state, reference, A @ (p + (last - p) / k))
             self._started = True
         tau = self.law.forces(t, dt, state, reference)
-        if not np.all(np.isfinite(tau)):
+        if not np.isfinite(tau).all():
             return 'forces that are not finite', None
         low, high = np.maximum(low, last - reach), np.minimum(high, last + reach)
         wanted = self._allocate(A, tau, p + (low - p) / k, p + (high - p) / k)

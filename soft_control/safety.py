@@ -100,7 +100,7 @@ class Memory(NamedTuple):
 
 def begin(pressure: Array, t: float) -> Memory:
     """Memory at activation: zero pressures, or those that another controller commands at this moment."""
-    return Memory(Mode.VENTING if np.any(pressure) else Mode.IDLE, pressure, t, reason='no reference yet')
+    return Memory(Mode.VENTING if pressure.any() else Mode.IDLE, pressure, t, reason='no reference yet')
 
 
 def advance(limits: Limits, before: Memory, t: float, request: Request) -> Memory:
@@ -112,7 +112,7 @@ def advance(limits: Limits, before: Memory, t: float, request: Request) -> Memor
     reach = dt * (limits.slew if follow else limits.vent_rate)
     moved = np.clip(target, before.pressure - reach, before.pressure + reach)  # type: ignore[arg-type]
     pressure = np.clip(moved, limits.pressure_min, limits.pressure_max)
-    if mode is Mode.VENTING and not np.any(pressure):
+    if mode is Mode.VENTING and not pressure.any():
         mode = Mode.IDLE
     return Memory(mode, pressure, t, fault_t, reason)
 
@@ -125,7 +125,7 @@ def _decide(before: Memory, t: float, request: Request) -> tuple[Mode, str, floa
     if not fault and request.wanted is not None:
         if request.wanted.shape != before.pressure.shape:
             fault = f'{request.wanted.size} pressures for {before.pressure.size} chambers'
-        elif not np.all(np.isfinite(request.wanted)):
+        elif not np.isfinite(request.wanted).all():
             fault = 'pressures that are not finite'
     if fault:
         return Mode.VENTING, fault, t
@@ -141,7 +141,7 @@ def state_fault(limits: Limits, t: float, state: State | None, before: State | N
         return 'no state yet'
     if not abs(t - state.t) <= limits.state_timeout:
         return f'no state for {limits.state_timeout:g} s'
-    if not (np.all(np.isfinite(state.q)) and np.all(np.isfinite(state.qd))):
+    if not (np.isfinite(state.q).all() and np.isfinite(state.qd).all()):
         return 'state that is not finite'
     fault = coordinates_fault(limits.plausible, state.q, state.qd)
     if fault:
@@ -155,11 +155,11 @@ def coordinates_fault(plausible: Plausible, q: Array, qd: Array | None = None) -
     """Name the first coordinate, or rate, that the robot cannot have; '' if there is none."""
     names, centre, most, fastest = plausible[:4]
     beyond = np.abs(q - centre) > most
-    if np.any(beyond):
+    if beyond.any():
         k = int(np.argmax(beyond))
         away = f' from {centre[k]:g}' if centre[k] else ''
         return f'{names[k]} more than {most[k]:g}{away}'
-    if qd is not None and np.any(np.abs(qd) > fastest):
+    if qd is not None and (np.abs(qd) > fastest).any():
         k = int(np.argmax(np.abs(qd) > fastest))
         return f'a rate of {names[k]} beyond {fastest[k]:g}'
     return ''
@@ -167,7 +167,7 @@ def coordinates_fault(plausible: Plausible, q: Array, qd: Array | None = None) -
 
 def joint_reference_fault(limits: Limits, q: Array, before: Array | None, dt: float) -> str:
     """Say why coordinates cannot be followed; '' if they can. Those `before` were sampled dt seconds ago."""
-    if not np.all(np.isfinite(q)):
+    if not np.isfinite(q).all():
         return 'reference that is not finite'
     fault = coordinates_fault(limits.plausible, q)
     if fault:
@@ -180,7 +180,7 @@ def joint_reference_fault(limits: Limits, q: Array, before: Array | None, dt: fl
 def pose_reference_fault(limits: Limits, q: Array, X_WT: Array, before: Array | None, dt: float) -> str:
     """Say why a pose of the tip cannot be followed by a robot at q; '' if it can. `before` was dt seconds ago."""
     R_WT, p_WT, plausible = X_WT[:3, :3], X_WT[:3, 3], limits.plausible
-    if not np.all(np.isfinite(X_WT)):
+    if not np.isfinite(X_WT).all():
         return 'reference that is not finite'
     if np.max(np.abs(R_WT @ R_WT.T - np.eye(3))) > _ROTATION or np.linalg.det(R_WT) < 0.0:
         return 'reference whose orientation is no rotation'
@@ -198,4 +198,4 @@ def pose_reference_fault(limits: Limits, q: Array, X_WT: Array, before: Array | 
 
 
 def _jumps(plausible: Plausible, now: Array, before: Array, dt: float) -> bool:
-    return bool(np.any(np.abs(now - before) > plausible.rate * max(dt, _SHORTEST_STEP)))
+    return bool((np.abs(now - before) > plausible.rate * max(dt, _SHORTEST_STEP)).any())

@@ -42,12 +42,12 @@ class Valves:
 
     def measured(self, t: float, pressure: Array) -> None:
         """Take what was measured [Pa] at time t. What is not finite was not measured, and counts as empty."""
-        if not np.any(np.isfinite(pressure)):
+        if not np.isfinite(pressure).any():
             return
         wanted = np.abs(self.pressure)
         inflated = wanted > self._inflated
         there = np.isfinite(pressure) & (np.abs(pressure) >= _EMPTY * wanted)
-        empty = np.any(inflated) and not np.any(there[inflated])
+        empty = inflated.any() and not there[inflated].any()
         if not empty or math.isinf(self._measured_t):
             self._followed_t = t
         self._measured_t = t

@@ -23,6 +23,7 @@ from numba.np.numpy_support import carray
 from .announce import Announced, announcing
 from .arguments import Array
 from .batch import forward_one, inverse_one, linearize_one
+from .tracking import tracking_forces
 from .vec3 import inline
 
 intrinsic: Any = extending.intrinsic
@@ -166,16 +167,19 @@ class FastCalls:
     """inverse(q, qd, qdd, tau), forward(q, qd, tau, qdd), linearize(q, qd, tau, fixed, A, B) of a chain.
 
     They write into the last arguments and return nothing or 0; something else, or TypeError, if an argument is not a
-    plain state, or the result not a finite one: then the long way says why. qdd comes in as zeros.
+    plain state, or the result not a finite one: then the long way says why. qdd comes in as zeros. So does
+    track(q, qd, q_r, qd_r, qdd_r, tau), see `tracking_forces`, with the chain without springs and dampers (weighed) and
+    without gravity (bare).
     """
 
     inverse: Callable[..., Any]
     forward: Callable[..., Any]
     linearize: Callable[..., Any]
+    track: Callable[..., Any]
 
-    def __init__(self, raw: Array, n: int) -> None:
-        self._raw, self._n = raw, n
-        self.linearize = self._first_linearize
+    def __init__(self, raw: Array, n: int, weighed: Array, bare: Array) -> None:
+        self._raw, self._n, self._parts = raw, n, (weighed, bare)
+        self.linearize, self.track = self._first_linearize, self._first_track
         if layout_is_known():
             # None and True are counted until 3.12, where they live for ever.
             words = (
@@ -202,5 +206,10 @@ class FastCalls:
         self.linearize = partial(linearize_one, self._raw)
         return self.linearize(*arguments)
 
+    def _first_track(self, *arguments: Any) -> Any:
+        _compile(tracking_forces, self._raw, *self._parts, *np.zeros((6, self._n)))
+        self.track = partial(tracking_forces, self._raw, *self._parts)
+        return self.track(*arguments)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return FastCalls, (self._raw, self._n)
+        return FastCalls, (self._raw, self._n, *self._parts)

@@ -46,7 +46,8 @@ class Robot(Shape):
 
     def _set_model(self, model: JointModel) -> None:
         plain = model.change.trivial and not model.springs.size and not self._dampers.any
-        self._set(_model=model, _fast=FastCalls(model.chain.view(np.float64), self.nq), _plain=plain)
+        parts = (model.variant(gravity, False, False).view(np.float64) for gravity in (True, False))
+        self._set(_fast=FastCalls(model.chain.view(np.float64), self.nq, *parts), _model=model, _plain=plain)
 
     # ---- making robots -------------------------------------------------------------------------------------------
 
@@ -215,6 +216,22 @@ class Robot(Shape):
         force = change.public_force(force) + self._dampers.force(states['q'], states['qd'])
         force = finite('the forces', force, states)
         return force[0] if single else force
+
+    def tracking_forces(self, q: Any, qd: Any, q_r: Any, qd_r: Any, qdd_r: Any) -> Array:
+        """M(q) qdd_r + C(q, qd) qd_r + g(q) + k(q_r) + d(q, qd_r): let a robot at q go with q_r.     [Wang, eq. 9]"""
+        if self._plain:
+            tau: Array = empty(self.nq)
+            try:
+                if not self._fast.track(q, qd, q_r, qd_r, qdd_r, tau):
+                    return tau
+            except (TypeError, ValueError):
+                pass  # as in inverse_dynamics
+        states, single = as_states(self.nq, q=q, qd=qd, q_r=q_r, qd_r=qd_r, qdd_r=qdd_r)
+        q, qd, q_r, qd_r, qdd_r = states.values()
+        tau = self.inverse_dynamics(q, np.zeros_like(q), qdd_r, elastic=False, damping=False)
+        tau += np.einsum('kij,kj->ki', self.coriolis_matrix(q, qd), qd_r)
+        tau += self.elastic(q_r) + self.damping(q, qd_r)
+        return tau[0] if single else tau
 
     def base_wrench(
         self, q: Any, qd: Any, qdd: Any, *, external: Wrenches | None = None, minus_actuation: Any = None

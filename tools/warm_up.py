@@ -31,6 +31,7 @@ def states() -> None:
     for q in np.full(bent.nq, 0.3), np.full((2, bent.nq), 0.3):
         bent.forward_dynamics(q, q, bent.inverse_dynamics(q, q, q))
         bent.elastic(q)
+    robot.tracking_forces(one, one, one, one, one)
     Allocation(robot)(robot.actuation(one), one)
     for strain in (None, np.zeros(2)):
         integrate_curve(np.array(T), np.zeros((2, 3)), strain)

@@ -120,13 +120,13 @@ class LeanExecutor(SingleThreadedExecutor):
             self._whole_t = t
             super().spin_once(0.0)
             return
-        until = [each.due - t for each in self._silences] + [timeout_sec] * (timeout_sec is not None)
+        until = [each.due - t for each in self._silences] + ([] if timeout_sec is None else [timeout_sec])
         left = self._full_t + _SERVICE_PERIOD - t
         if self._streams and left > 0.0:
             self._wait(self._short, min([left, *until]))
             return
         self._full_t = t
-        self._wait(self._full, min(until, default=None))
+        self._wait(self._full, min(until) if until else None)
         if any(self._full[0].get_ready_entities(kind) for kind in ('service', 'client')):
             super().spin_once(0.0)
 

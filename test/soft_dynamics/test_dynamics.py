@@ -358,3 +358,24 @@ def test_regressor_refuses_what_it_cannot_express():
     changed = dataclasses.replace(segment, material=uneven)
     with pytest.raises(ValueError, match=r'stiffness: expected the same for both bends, got 180 and 190'):
         regressor(sd.Robot(dataclasses.replace(robot.description, segments=(changed,))), *(np.zeros(9),) * 3)
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_tracking_forces_are_the_sum_of_their_terms(name):
+    robot = sd.load(name)
+    (q, q_r), (qd, qd_r), (_, qdd_r) = shipped_states(robot, 2)
+    terms = (
+        robot.mass_matrix(q) @ qdd_r,
+        robot.coriolis_matrix(q, qd) @ qd_r,
+        robot.gravity(q),
+        robot.elastic(q_r),
+        robot.damping(q, qd_r),
+    )
+    assert all(np.any(term) for term in terms if name != 'bending_actuator')
+    forces = robot.tracking_forces(q, qd, q_r, qd_r, qdd_r)
+    assert_close(forces, sum(terms), 1e-12)
+    many = robot.tracking_forces(q, qd, *(np.array([x, x]) for x in (q_r, qd_r, qdd_r)))
+    assert_close(many, [forces, forces], 1e-12)
+    for wrong in (np.full(robot.nq, np.nan), np.zeros(robot.nq - 1)):
+        with pytest.raises(ValueError, match='expected'):
+            robot.tracking_forces(q, qd, q_r, wrong, qdd_r)

@@ -25,7 +25,7 @@ def calls(request, robot, monkeypatch):
         monkeypatch.setattr(fast_calls, 'layout_is_known', lambda: False)
     elif not fast_calls.layout_is_known():
         pytest.skip('no such layout here')
-    return fast_calls.FastCalls(robot._model.chain.view(np.float64), robot.nq)
+    return fast_calls.FastCalls(*robot._fast.__reduce__()[1])
 
 
 def test_results_are_those_of_a_batch(robot, calls):
@@ -81,7 +81,7 @@ def test_what_is_no_plain_state_is_not_taken(calls, bad):
 def test_the_direct_way_takes_four_arrays_and_no_kin_of_theirs(robot):
     if not fast_calls.layout_is_known():
         pytest.skip('no such layout here')
-    calls = fast_calls.FastCalls(robot._model.chain.view(np.float64), robot.nq)
+    calls = fast_calls.FastCalls(*robot._fast.__reduce__()[1])
     good = np.zeros(6)
     for given in ([], [good], [good] * 3, [good] * 5, [good, good, good.view(Vector), good]):
         assert calls.inverse(*given) is True
