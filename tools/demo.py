@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import rclpy
@@ -40,13 +43,35 @@ BATCH = 10_000
 START_LIMIT = 120.0  # [s] until every node has to be up
 TRIES = 4  # of a figure, when the arm is vented on the way
 WORST = 0.1  # [m] RMS of the tip: beyond it a figure, 0.3 to 0.7 m wide, is not drawn
-LINE_START, LINE_END = (
-    ('\r', '') if sys.stdout.isatty() else ('', '\n')
-)  # one live line, if there is a screen
+CLEAR = '\x1b[K'  # what is left of a longer line
 
 
-def say(text: str) -> None:
-    print(f'demo: {text}', flush=True)
+class Screen:
+    """Lines of text, and on a terminal a live line that is written over until the next of the others."""
+
+    def __init__(self, out: TextIO = sys.stdout) -> None:
+        self._out, self.is_terminal, self._is_live = out, out.isatty(), False
+        self._lock = threading.Lock()  # nodes that die are told by another thread
+
+    def say(self, text: str) -> None:
+        with self._lock:
+            begin = '\n' if self._is_live else ''
+            print(f'{begin}demo: {text}', file=self._out, flush=True)
+            self._is_live = False
+
+    def show(self, text: str) -> None:
+        """Write the live line, as far as it fits."""
+        if not self.is_terminal:
+            self.say(text)
+            return
+        with self._lock:
+            line = f'demo: {text}'[: shutil.get_terminal_size().columns - 1]
+            print(f'\r{line}{CLEAR}', end='', file=self._out, flush=True)
+            self._is_live = True
+
+
+SCREEN = Screen()
+say = SCREEN.say
 
 
 class Show:
@@ -58,11 +83,10 @@ class Show:
     def __call__(self, t: float) -> None:
         if t < self._due or not self.client.log.tip:
             return
-        self._due = t + (0.1 if LINE_START else 1.0)
+        self._due = t + (0.1 if SCREEN.is_terminal else 1.0)
         x, y, z = self.client.log.tip[-1].value
-        where = f'tip at x {x:+.3f} y {y:+.3f} z {z:.3f} m'
-        line = f'{self.what}, {t:4.1f} s: {where}, highest pressure {self.client.pressure / 1e3:5.1f} kPa'
-        print(f'{LINE_START}demo: {line}', end=LINE_END, flush=True)
+        where = f'tip x {x:+.3f} y {y:+.3f} z {z:.3f} m'  # all of it in 80 columns
+        SCREEN.show(f'{self.what}, {t:4.1f} s: {where}, up to {self.client.pressure / 1e3:3.0f} kPa')
 
 
 def missing(client: Client) -> list[str]:
@@ -139,7 +163,6 @@ def draw_eight(client: Client, seconds: float) -> Drawn:
     client.log = Log()
     start = client.now + 0.3
     client.follow(eight.message(start), seconds + 0.5, Show(client, eight.name))
-    print()
     return drawn(eight, client.log, start, 0.0)
 
 
@@ -149,7 +172,6 @@ def draw_star(client: Client, part: float) -> Drawn:
     client.log = Log()
     start = client.now
     client.follow(star.message(), star.seconds + 0.2, Show(client, star.name))
-    print()
     return drawn(star, client.log, start, LOAD)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from source_tree import ROOT
+
+from tools.demo import Screen
 
 LIMIT = 240.0  # [s]
 
@@ -77,6 +80,33 @@ def demo(tmp_path):
         if each.process.poll() is None:
             each.process.send_signal(signal.SIGINT)
             each.process.wait(60.0)
+
+
+class Terminal(io.StringIO):
+    """A screen that keeps what was written."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_is_said_does_not_stand_behind_the_live_line(monkeypatch):
+    monkeypatch.setenv('COLUMNS', '20')
+    terminal, file = Terminal(), io.StringIO()
+    for screen in (Screen(terminal), Screen(file)):
+        screen.show('tip here')
+        screen.show('tip there, which is far away')
+        screen.say('! node died')
+        screen.say('failed')
+    clear = '\x1b[K'
+    assert terminal.getvalue() == (
+        f'\rdemo: tip here{clear}\rdemo: tip there, wh{clear}\ndemo: ! node died\ndemo: failed\n'
+    )
+    assert file.getvalue().splitlines() == [
+        'demo: tip here',
+        'demo: tip there, which is far away',
+        'demo: ! node died',
+        'demo: failed',
+    ]
 
 
 def test_two_demos_at_once_and_a_killed_bridge_comes_back(demo):
