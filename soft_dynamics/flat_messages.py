@@ -97,9 +97,10 @@ class FlatReader:
 
     def read(self, data: bytes) -> Flat:
         """ValueError if these are not the bytes of such a message."""
-        if self._layout is None or any(data[part] != known for part, known in self._layout.fixed):
-            self._layout = layout(data, self._fields)
-        texts, numbers, _ = self._layout
+        found = self._layout  # one look: another thread may read too, and find another
+        if found is None or any(data[part] != known for part, known in found.fixed):
+            found = self._layout = layout(data, self._fields)
+        texts, numbers, _ = found
         sec, nanosec = _STAMP.unpack_from(data, _START)
         counts = ((part.start, (part.stop - part.start) // 8) for part in numbers)
         arrays = tuple(np.frombuffer(data, '<f8', count, start).copy() for start, count in counts)

@@ -14,6 +14,7 @@ from soft_dynamics.counters import OK, STALE, Status
 from soft_dynamics.ros.diagnostics import Diagnostics
 from soft_dynamics.ros.lifecycle import ManagedNode
 from soft_dynamics.ros.parameters import bind_config
+from soft_dynamics.ros.report import USER_ERRORS
 
 Device = TypeVar('Device')
 
@@ -29,13 +30,14 @@ class BridgeNode(ManagedNode, Generic[Device]):
     """Polls a device in a thread of its own from configure to cleanup; subclasses publish while `is_active`.
 
     So names and clock are known before the first message, and no old sample is waiting at activation.
-    Parameters apply at the next configure. A change for better or worse is logged, and told on
-    `/diagnostics` at once; so is a counter of trouble that grew, but five times a second at most.
+    Parameters apply at the next configure; what that would refuse is refused at once. A change for better or
+    worse is logged, and told on `/diagnostics` at once; so is a counter of trouble that grew, but five times a
+    second at most.
     """
 
     def __init__(self, node_name: str, config_class: type[Any]) -> None:
         super().__init__(node_name)
-        bind_config(self, config_class)
+        self.check_config(bind_config(self, config_class, self._on_change))
         self.is_active = False  # as `active`, but for the thread to ask
         self.diagnostics = Diagnostics(self, 'not configured', {'device': self._status})
         self._device: Device | None = None
@@ -46,6 +48,9 @@ class BridgeNode(ManagedNode, Generic[Device]):
         self._counted: list[object] = []
         self._counted_t = 0.0
         self.create_timer(_SUPERVISE_PERIOD, self._supervise, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def check_config(self, config: Any) -> None:
+        """Raise what `open_device` would about parameters that the dataclass cannot judge alone."""
 
     @abstractmethod
     def open_device(self) -> tuple[Device, str]:
@@ -89,6 +94,13 @@ class BridgeNode(ManagedNode, Generic[Device]):
             self._thread.join()
             self.close_device(device)
         return super().on_cleanup(state)
+
+    def _on_change(self, config: Any) -> None:
+        try:
+            self.check_config(config)
+        except USER_ERRORS as error:
+            raise ValueError(str(error)) from None
+        self.get_logger().info('the new parameters apply at the next configure')
 
     def _poll(self, device: Device) -> None:
         try:

@@ -37,6 +37,7 @@ class FiberBridge(BridgeNode[FiberStream]):
     def open_device(self) -> tuple[FiberStream, str]:
         stream = FiberStream(self.config, self.now_ns)
         host, port = stream.address
+        self._frame_id = self.config.frame_id
         return stream, f'{self.config.protocol} at {host}:{port}'
 
     def poll_device(self, device: FiberStream) -> None:
@@ -54,7 +55,7 @@ class FiberBridge(BridgeNode[FiberStream]):
         frame = shape.frame
         message = ShapeSamples(arc_length=float64s(frame.s))
         message.header.stamp = time_from_ns(shape.stamp_ns)
-        message.header.frame_id = self.config.frame_id
+        message.header.frame_id = self._frame_id
         if frame.p_FC_F is not None:
             message.points = float64s(frame.p_FC_F)
         if frame.curvature_C is not None:

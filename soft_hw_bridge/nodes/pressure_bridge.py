@@ -1,7 +1,8 @@
 """Pressure I/O: follows `pressure/command`, publishes `pressure/measured`, obeys `pressure/emergency_stop`.
 
-Nothing is inflated before activation. It vents when commands stop or make no sense, on deactivation, shutdown
-and errors; a valve terminal with a time-out of its own also vents when this process is killed.
+Nothing is inflated before activation. It vents when commands stop, make no sense or come from two sources at once (by
+the frame_id of their header), on deactivation, shutdown and errors; a valve terminal with a time-out of its own also
+vents when this process is killed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from std_srvs.srv import Trigger
 from soft_dynamics.counters import Status
 from soft_dynamics.ros.conversions import flat_reader, flat_writer, float64s
 from soft_dynamics.ros.executor import in_passing, take_all
-from soft_dynamics.ros.qos import COMMAND, SENSOR
+from soft_dynamics.ros.qos import SENSOR, STATE
 from soft_dynamics.ros.run import run_node
 from soft_hw_bridge.nodes.bridge import BridgeNode
 from soft_hw_bridge.pressure.config import PressureConfig, make_stream
@@ -30,20 +31,28 @@ class PressureBridge(BridgeNode[PressureStream]):
 
     def __init__(self) -> None:
         super().__init__('pressure_bridge', PressureConfig)
-        make_stream(self.config)  # says now what would be wrong at configuration
         self._stopped = False  # by an emergency stop, until deactivated
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/measured', SENSOR)
         self._read = flat_reader(ChamberPressures)
-        self._commands = self.create_subscription(
-            ChamberPressures, 'pressure/command', self._on_command, COMMAND, raw=True
+        self._commands = self.create_subscription(  # not only the newest: one source must not hide the other
+            ChamberPressures, 'pressure/command', self._on_command, STATE, raw=True
         )
         in_passing(self._commands)  # the thread of the device takes them when it needs them
         self.create_service(Trigger, 'pressure/emergency_stop', self._on_emergency_stop)
 
+    def check_config(self, config: PressureConfig) -> None:
+        make_stream(config)
+
     def open_device(self) -> tuple[PressureStream, str]:
         config = self.config
         where = config.serial.port if config.device == 'serial' else config.modbus.host
-        stream = make_stream(config, self.now_ns)
+        stream = make_stream(config, self.now_ns, self._stop)
+        self._allow_unstamped = config.allow_unstamped
+        self.get_logger().info(f'{config.device} at {where}, {stream.about}')
+        if not stream.has_watchdog:
+            self.get_logger().warning(
+                'no watchdog: if this process is killed, the chambers keep their pressure'
+            )
         empty = float64s(np.zeros(len(stream.names)))
         self._measured = flat_writer(ChamberPressures(names=stream.names, pressure=empty))
         return stream, f'{config.device} at {where}'
@@ -73,18 +82,19 @@ class PressureBridge(BridgeNode[PressureStream]):
         return super().on_deactivate(state)
 
     def _on_command(self, data: bytes) -> None:
-        if self._device is None:
+        device = self._device  # one look: this may run in the thread of the device while that is given up
+        if device is None:
             return
         try:
-            stamp_ns, (_, names), (pressure,) = self._read.read(data)
+            stamp_ns, (source, names), (pressure,) = self._read.read(data)
         except ValueError as error:
-            self._device.refuse(f'command that cannot be read: {error}')
+            device.refuse(f'command that cannot be read: {error}')
             return
-        if not stamp_ns and not self.config.allow_unstamped:
-            self._device.refuse('command without a stamp, and allow_unstamped is false')
+        if not stamp_ns and not self._allow_unstamped:
+            device.refuse('command without a stamp, and allow_unstamped is false')
             return
         age = (self.now_ns() - stamp_ns) * 1e-9 if stamp_ns else 0.0
-        self._device.command(names, pressure.tolist(), age)
+        device.command(names, pressure.tolist(), age, str(source))
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         """Stop now if there is a device, and in any case stay so at the next activation."""

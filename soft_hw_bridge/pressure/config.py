@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,8 +41,10 @@ class PressureConfig:
             raise ValueError(f'rate must be in 1..1000 Hz, got {self.rate}')
 
 
-def make_stream(config: PressureConfig, now_ns: Callable[[], int] = time.time_ns) -> PressureStream:
-    """Return the stream of a robot's chambers; nothing is connected yet.
+def make_stream(
+    config: PressureConfig, now_ns: Callable[[], int] = time.time_ns, stop: threading.Event | None = None
+) -> PressureStream:
+    """Return the stream of a robot's chambers; nothing is connected yet. Once `stop` is set it waits for no start.
 
     Raises ValueError, FileNotFoundError or RobotFileError for what cannot be.
     """
@@ -67,7 +70,7 @@ def make_stream(config: PressureConfig, now_ns: Callable[[], int] = time.time_ns
     device: PressureDevice
     if config.device == 'modbus':
         register_map = load_register_map(config.modbus.register_map)
-        device = ModbusPressure(config.modbus, register_map, channels, limits, now_ns)
+        device = ModbusPressure(config.modbus, register_map, channels, limits, now_ns, stop)
     else:
         device = SerialPressure(config.serial, channels, config.rate, now_ns)
     return PressureStream(device, names, limits, config.rate)

@@ -21,6 +21,8 @@ class PressureDevice(Protocol):
 
     sequence_bits: int  # of the numbers of its readings
     malformed: int  # messages dropped
+    about: str  # where its channels are
+    has_watchdog: bool  # whether it vents by itself when nobody speaks to it
 
     def open(self) -> None:
         """Connect, vent, and start the device."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class ModbusConfig:
 class ModbusPressure:
     """Writes all set points and reads all measurements, one request each.
 
-    channels: the device's channel of each chamber.
+    channels: the device's channel of each chamber. stop: once it is set, `open` waits no longer.
     """
 
     sequence_bits = 32  # readings have no numbers
@@ -61,6 +62,7 @@ class ModbusPressure:
         channels: Sequence[int],
         limits: PressureLimits,
         now_ns: Callable[[], int] = time.time_ns,
+        stop: threading.Event | None = None,
     ) -> None:
         if len(set(channels)) < len(channels) or not all(0 <= c < register_map.channels for c in channels):
             last = register_map.channels - 1
@@ -69,12 +71,19 @@ class ModbusPressure:
         self._map = register_map
         self._limits = limits
         self._now_ns = now_ns
+        self._stop = stop or threading.Event()
         self._setpoints = [register_map.setpoint.of(channel) for channel in channels]
         self._measured = [register_map.measured.of(channel) for channel in channels]
         self._out = range(min(self._setpoints), max(self._setpoints) + 1)
         self._in = range(min(self._measured), max(self._measured) + 1)
         if len(self._out) > MAX_WRITE or len(self._in) > MAX_READ:
             raise ValueError(f'channels spread over {len(self._out)} registers, a request holds {MAX_WRITE}')
+        watchdog = register_map.timeout
+        self.has_watchdog = watchdog is not None
+        self.about = (
+            f'register map {config.register_map}, unit {register_map.device_id}: set points in {_span(self._out)}, '
+            f'measured in {_span(self._in)}, {f"watchdog in {watchdog.address}" if watchdog else "no watchdog"}'
+        )
         self._image: list[int] = []  # of the output registers, set points and what lies between them
         self._client: ModbusTcpClient | None = None
 
@@ -89,7 +98,7 @@ class ModbusPressure:
         self._image = self._read(self._out)
         self._put_out(np.zeros(len(self._setpoints)))
         self._set_timeout()
-        self._run(self._map.start)
+        self._run(self._map.start, self._stop)
 
     def exchange(self, pressure: Array) -> list[Reading]:
         """Put out pressures [Pa] and return the measured ones. Raises DeviceError."""
@@ -107,7 +116,7 @@ class ModbusPressure:
         with contextlib.suppress(DeviceError):
             if self._image:
                 self._put_out(np.zeros(len(self._setpoints)))
-                self._run(self._map.stop)
+                self._run(self._map.stop, threading.Event())
         self._client.close()  # type: ignore[no-untyped-call]
         self._client = None
         self._image = []
@@ -129,18 +138,18 @@ class ModbusPressure:
                 f'the device did not take the time-out of {ms} ms in register {register.address}'
             )
 
-    def _run(self, steps: Sequence[Step]) -> None:
+    def _run(self, steps: Sequence[Step], stop: threading.Event) -> None:
         for step in steps:
             addresses = range(step.address, step.address + step.stride * step.count, step.stride)
             if isinstance(step, Wait):
-                self._wait(step, addresses)
+                self._wait(step, addresses, stop)
                 continue
             for address in addresses:
                 if address in self._out:
                     self._image[address - self._out.start] = step.value
                 self._write(address, [step.value])
 
-    def _wait(self, step: Wait, addresses: range) -> None:
+    def _wait(self, step: Wait, addresses: range, stop: threading.Event) -> None:
         deadline = time.monotonic() + step.timeout
         while True:
             words = self._read(range(addresses[0], addresses[-1] + 1))[:: step.stride]
@@ -148,7 +157,8 @@ class ModbusPressure:
                 return
             if time.monotonic() > deadline:
                 raise DeviceError(f'registers {addresses} are {words} after {step.timeout:g} s')
-            time.sleep(_POLL_S)
+            if stop.wait(_POLL_S):
+                raise DeviceError('stopped while the device started')
 
     def _write(self, address: int, words: Sequence[int]) -> None:
         unit = self._map.device_id
@@ -177,3 +187,7 @@ class ModbusPressure:
             reason = _REFUSALS.get(code, f'code {code}')
             raise DeviceError(f'the device refused to {verb} from register {address}: {reason}')
         return response
+
+
+def _span(registers: range) -> str:
+    return f'registers {registers[0]} to {registers[-1]}'

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,24 +41,60 @@ class PressureLimits:
         return min(self.largest / self.vent_time, self.slew)
 
     @property
+    def ramp_time(self) -> float:
+        """Return how long venting takes at most [s]."""
+        return self.largest / self.vent_rate
+
+    @property
     def largest(self) -> float:
         """Return the largest pressure or vacuum [Pa]."""
         return max(self.maximum, -self.minimum)
+
+
+class Sources(NamedTuple):
+    """Who commands. Times are those of decisions [s]."""
+
+    current: str  # who commanded last
+    since: float  # when it took over
+    heard: Mapping[str, float]  # the last command of each that was heard within the time-out
+    are_rivals: bool  # two at least command at once
+
+
+NOBODY = Sources('', -math.inf, {}, False)
+
+
+def heard_from(sources: Sources, source: str, t: float, timeout: float) -> Sources:
+    """Return the sources after a command that one of them decided at time t.
+
+    Another source takes over at once, for so one controller follows the other. But one that was replaced and decides
+    anew within the time-out has not given way: then they are rivals, until all but one were silent for the time-out.
+    What was decided before the present source took over came late, and changes nothing.
+    """
+    takes_over = source != sources.current
+    if takes_over and t < sources.since:
+        return sources
+    heard = {name: last for name, last in sources.heard.items() if t - last <= timeout}
+    comes_back = takes_over and source in heard
+    heard[source] = t
+    are_rivals = len(heard) > 1 and (comes_back or sources.are_rivals)
+    return Sources(source, t if takes_over else sources.since, heard, are_rivals)
 
 
 class PressureGuard:
     """Follows commands within limits; without a good one it vents.
 
     It starts disarmed and vented. Armed, it follows the last command at most at the slew rate. It vents along
-    a ramp when commands stop or one is unusable (not finite, wrong number, old), and follows again with the
-    next good one. `disarm` and `stop` vent at once; after `stop` it must be disarmed before it can be armed.
-    Too high a measurement stops it too.
+    a ramp when disarmed, when commands stop or one is unusable (not finite, wrong number, old), and follows again
+    with the next good one. `stop` vents at once; after it the guard must be disarmed before it can be armed. Too
+    high a measurement stops it too.
+
+    Two sources that command at once are not followed, neither of them, until one has been silent for command_timeout.
 
     Measurements of which none is finite are no measurements: after command_timeout it vents and refuses commands. Of
     a single chamber that is no number the last word counts.
 
-    Once it is all vented, whatever the reason, it follows nothing until a command is near zero: who commands more
-    has not noticed, and what it follows is from before.
+    Once it is all vented, whatever the reason, was disarmed or had rivals, it follows nothing until a command is near
+    zero: who commands more has not noticed, and what it follows is from before.
 
     Times are seconds of one monotonic clock.
     """
@@ -71,7 +108,8 @@ class PressureGuard:
         self._output: Array = np.zeros(len(names))
         self._target: Array | None = None
         self._commanded_t = self._stepped_t = 0.0
-        self._is_empty = True  # all vented: waits for a command near zero
+        self._begins_at_zero = True  # waits for a command near zero
+        self._sources = NOBODY
         self._over_t: Array = np.full(len(names), math.inf)  # since when each chamber has too much
         self._blind_t = math.inf  # since when no measurement is finite
         self._measured_t = 0.0  # of the last measurement
@@ -83,16 +121,17 @@ class PressureGuard:
         if self.is_stopped:
             raise ValueError(f'cannot arm: {self.reason}')
         self.is_armed = True
+        self._sources = NOBODY
         self._vent('no command yet')
 
     def disarm(self) -> None:
-        """Vent, and follow nothing until armed again."""
+        """Vent along the ramp, and follow nothing until armed again."""
         self.is_armed = self.is_stopped = False
+        self._begins_at_zero = True
         self._vent('disarmed')
-        self.lost()
 
     def stop(self, reason: str = 'emergency stop') -> None:
-        """Vent, and stay vented whatever is commanded."""
+        """Vent at once, and stay vented whatever is commanded."""
         self.is_armed, self.is_stopped = False, True
         self._vent(reason)
         self.lost()
@@ -100,20 +139,26 @@ class PressureGuard:
     def lost(self) -> None:
         """Begin from zero: the device is vented, by us or by itself."""
         self._output = np.zeros(len(self._output))
-        self._is_empty = True
+        self._begins_at_zero = True
         if self.is_armed:
             self._vent('no command yet')
 
-    def command(self, t: float, pressure: Sequence[float], age: float = 0.0) -> None:
-        """Take a command [Pa] that was decided `age` seconds before time t."""
+    def command(self, t: float, pressure: Sequence[float], age: float = 0.0, source: str = '') -> None:
+        """Take a command [Pa] that `source` decided `age` seconds before time t."""
         if not self.is_armed:
             self.refused += 1
             return
-        problem = self._problem(pressure, age)
+        problem = self._nonsense(pressure, age)
+        if not problem:
+            self._sources = heard_from(self._sources, source, t - age, self.limits.command_timeout)
+            if self._sources.current != source:
+                self.refused += 1
+                return
+            problem = self._hindrance(pressure)
         if problem:
             self.refuse(problem)
             return
-        self._is_empty = False
+        self._begins_at_zero = False
         wanted = np.asarray(pressure, np.float64)
         self._target = np.clip(wanted, self.limits.minimum, self.limits.maximum)
         self.clamped += not np.array_equal(wanted, self._target)
@@ -137,7 +182,7 @@ class PressureGuard:
         reach = dt * (self.limits.vent_rate if self._target is None else self.limits.slew)
         moved = np.clip(target, self._output - reach, self._output + reach)
         self._output = np.clip(moved, self.limits.minimum, self.limits.maximum)
-        self._is_empty |= self._target is None and not self._output.any()
+        self._begins_at_zero |= self._target is None and not self._output.any()
         return self._output.copy()
 
     def measured(self, t: float, pressure: Array) -> None:
@@ -151,16 +196,25 @@ class PressureGuard:
         if over.any() and not self.is_stopped:
             self.stop(f'{self._names[int(np.argmax(over))]} measured above {bearable:g} Pa')
 
-    def _problem(self, pressure: Sequence[float], age: float) -> str:
+    def _nonsense(self, pressure: Sequence[float], age: float) -> str:
+        """Say what is wrong with a command."""
         if len(pressure) != len(self._output):
             return f'command with {len(pressure)} pressures for {len(self._output)} chambers'
         if not all(map(math.isfinite, pressure)):
             return 'command that is not finite'
         if not abs(age) <= self.limits.command_timeout:
             return f'command not from the last {self.limits.command_timeout:g} s'
+        return ''
+
+    def _hindrance(self, pressure: Sequence[float]) -> str:
+        """Say why a good command cannot be followed now."""
+        if self._sources.are_rivals:
+            self._begins_at_zero = True
+            names = sorted(name or 'an unnamed source' for name in self._sources.heard)
+            return f'commands of {" and ".join(names)} at once'
         if self._measured_t - self._blind_t > self.limits.command_timeout:
             return 'measured pressures are not finite'
-        if self._is_empty and max(map(abs, pressure)) > _NEAR_ZERO * self.limits.largest:
+        if self._begins_at_zero and max(map(abs, pressure)) > _NEAR_ZERO * self.limits.largest:
             return 'waits for a command near zero'
         return ''
 

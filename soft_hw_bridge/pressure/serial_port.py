@@ -32,7 +32,7 @@ class SerialConfig:
     """Where the microcontroller is, and how it talks."""
 
     port: str = quantity('/dev/ttyACM0', doc='or an URL of pyserial, such as socket://host:port')
-    baud: int = 115200
+    baud: int = quantity(115200, unit='baud', doc='as the microcontroller has it')
     protocol: str = quantity('binary', doc='binary or text')
     silence: float = quantity(0.5, unit='s', doc='without a measurement, open the port again')
 
@@ -46,6 +46,8 @@ class SerialConfig:
 class SerialPressure:
     """Sends all set points each time, takes what has come meanwhile."""
 
+    has_watchdog = True  # the protocol demands it
+
     def __init__(
         self,
         config: SerialConfig,
@@ -56,6 +58,7 @@ class SerialPressure:
         if len(set(channels)) < len(channels) or not all(0 <= c < MAX_CHANNELS for c in channels):
             raise ValueError(f'channels must differ and be in 0..{MAX_CHANNELS - 1}, got {list(channels)}')
         self.malformed = 0
+        self.about = f'protocol {config.protocol} at {config.baud} baud, channels {list(channels)}'
         self._config = config
         self._channels = list(channels)
         self._codec: Codec = CODECS[config.protocol]()

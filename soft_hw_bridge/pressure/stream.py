@@ -39,6 +39,7 @@ class PressureStream:
         self, device: PressureDevice, names: Sequence[str], limits: PressureLimits, rate: float
     ) -> None:
         self.names = list(names)  # of the chambers
+        self.about, self.has_watchdog = device.about, device.has_watchdog
         self.health = StreamHealth(device.sequence_bits)
         self.clock = DeviceClock()
         self.error = 'not connected yet'  # '' while the device answers
@@ -60,23 +61,25 @@ class PressureStream:
             self._guard.arm()
 
     def disarm(self) -> None:
-        """Vent and follow nothing."""
+        """Vent along the ramp and follow nothing."""
         with self._lock:
             self._guard.disarm()
 
     def emergency_stop(self) -> None:
-        """Vent and stay vented until disarmed and armed."""
+        """Vent at once and stay vented until disarmed and armed."""
         with self._lock:
             self._guard.stop()
 
-    def command(self, names: Sequence[str], pressure: Sequence[float], age: float = 0.0) -> None:
-        """Hand a command [Pa], decided `age` seconds ago, to the guard; the names may be in any order."""
+    def command(
+        self, names: Sequence[str], pressure: Sequence[float], age: float = 0.0, source: str = ''
+    ) -> None:
+        """Hand a command [Pa] that `source` decided `age` seconds ago to the guard; the names may be in any order."""
         with self._lock:
             if list(names) == self.names:
-                self._guard.command(time.monotonic(), pressure, age)
+                self._guard.command(time.monotonic(), pressure, age, source)
             elif sorted(names) == sorted(self.names) and len(pressure) == len(names):
                 by_name = dict(zip(names, pressure, strict=True))
-                self._guard.command(time.monotonic(), [by_name[name] for name in self.names], age)
+                self._guard.command(time.monotonic(), [by_name[name] for name in self.names], age, source)
             else:
                 self._guard.refuse('command for other chambers than those of the robot')
 
@@ -115,8 +118,11 @@ class PressureStream:
         return [self._measured(reading) for reading in new]
 
     def close(self) -> None:
-        """Vent and disconnect."""
+        """Vent along the ramp and disconnect; what the ramp has left after twice its time falls at once."""
         self.disarm()
+        end = time.monotonic() + 2.0 * self._guard.limits.ramp_time
+        while self._output.any() and not self.error and time.monotonic() < end:
+            self.poll()
         self._device.close()
 
     def status(self) -> Status:

@@ -37,6 +37,22 @@ def messages(draw: Any) -> Any:
     return message
 
 
+def test_two_threads_may_read_different_messages_at_once() -> None:
+    """The other one reads while this one compares its message with the last."""
+    here, there = (
+        serialize_message(ChamberPressures(names=names, pressure=[1.0])) for names in (['a'], ['long name'])
+    )
+
+    class Interrupted(bytes):
+        def __getitem__(self, key: Any) -> Any:
+            reader.read(there)
+            return super().__getitem__(key)
+
+    reader = FlatReader(FIELDS['ChamberPressures'])
+    reader.read(here)
+    assert reader.read(Interrupted(here)).texts == ('', ('a',))
+
+
 def bits(values: Any) -> bytes:
     return np.asarray(values, np.float64).tobytes()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -100,6 +101,10 @@ def test_commands_out_and_measurements_in(
 ) -> None:
     process = ros_process(BRIDGE, params(valves))
     valves.set_actual([1000.0 * (k + 1) for k in range(N)])
+    about = 'register map festo_mpa_vppm, unit 1: set points in registers 40003 to 40014'
+    ros_client_node.spin_until(
+        lambda: about in process.stderr or 'protocol binary' in process.stderr, 'line about the channels'
+    )
     listener.until_level(WARN, 'vented: no command yet')
     Commander(ros_process, listener).fill(valves, 60e3)
     listener.until_messages(50)
@@ -189,6 +194,20 @@ def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(
         rclpy.try_shutdown()
 
 
+def test_a_command_that_is_read_while_the_device_is_given_up_harms_nobody() -> None:
+    """The thread of the device reads commands until it has ended."""
+
+    class Reader:
+        def read(self, _: bytes) -> Any:
+            node._device = None
+            raise ValueError('damaged')
+
+    refused: list[str] = []
+    node = SimpleNamespace(_device=SimpleNamespace(refuse=refused.append), _read=Reader())
+    PressureBridge._on_command(node, b'')  # type: ignore[arg-type]
+    assert refused == ['command that cannot be read: damaged']
+
+
 def kill_and_start(listener: BridgeListener, start: Callable[[], Any], bridge: Any) -> None:
     bridge.stop(signal.SIGKILL)
     start()
@@ -244,7 +263,7 @@ def test_too_high_a_measurement_ends_it(
 def test_a_command_without_a_stamp_is_refused_unless_allowed(
     ros_process: Any, ros_client_node: Any, listener: BridgeListener, modbus_valves: ModbusEmulator
 ) -> None:
-    ros_process(BRIDGE, params(modbus_valves))
+    process = ros_process(BRIDGE, params(modbus_valves))
     publisher = ros_client_node.announce(ChamberPressures, 'pressure/command', COMMAND)
     unstamped = ChamberPressures(names=NAMES, pressure=[0.0] * N)
 
@@ -257,9 +276,26 @@ def test_a_command_without_a_stamp_is_refused_unless_allowed(
 
     ros_client_node.spin_until(is_told('command without a stamp, and allow_unstamped is false'), 'refusal')
     assert ros_client_node.set_parameter('pressure_bridge', 'allow_unstamped', True).successful
+    assert 'the new parameters apply at the next configure' in process.stderr
+    listener.change('deactivate', 'cleanup', 'configure', 'activate')
     ros_client_node.spin_until(is_told('following commands'), 'following')
     unstamped.pressure = [50e3] * N
     ros_client_node.spin_until(is_filled, 'set point')
+
+
+def test_parameters_that_do_not_go_together_are_refused_while_it_runs(
+    ros_process: Any, ros_client_node: Any, modbus_valves: ModbusEmulator
+) -> None:
+    """With the line that it would not start with; what was there before is what it is configured with next."""
+    ros_process(BRIDGE, params(modbus_valves, autostart=False))
+    for name, value, reason in [
+        ('robot', 'no_arm', "no robot 'no_arm'; shipped are"),
+        ('channels', [1, 2], f'channels must have {N} entries'),
+        ('rate', 5.0, 'rate must be at least 10 Hz for pneumatic_arm, got 5'),
+        ('modbus.register_map', 'none', "no register map 'none'; shipped are"),
+    ]:
+        result = ros_client_node.set_parameter('pressure_bridge', name, value)
+        assert (result.successful, reason in result.reason) == (False, True)
 
 
 def test_unusable_commands_vent(
@@ -302,6 +338,13 @@ def test_unusable_commands_vent(
         publisher.publish(bad)
         listener.until_level(WARN, reason)
         until(ros_client_node, modbus_valves, 0.0, f'venting after: {reason}')
+
+    def rivals() -> bool:
+        for good.header.frame_id in ('/a', '/b'):
+            command(0.0)
+        return 'commands of /a and /b at once' in listener.status.message
+
+    ros_client_node.spin_until(rivals, 'word of two sources')
 
 
 def test_too_much_is_never_put_out(

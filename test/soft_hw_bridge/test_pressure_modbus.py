@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from soft_hw_bridge.emulators import modbus as emulators
 from soft_hw_bridge.emulators.modbus import ModbusEmulator
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
-from soft_hw_bridge.pressure.register_map import Block, RegisterMap, load_register_map
+from soft_hw_bridge.pressure.register_map import Block, RegisterMap, Wait, load_register_map
 from soft_hw_bridge.pressure.safety import PressureLimits
 
 LIMITS = PressureLimits(maximum=150e3)
@@ -78,6 +79,52 @@ def test_limits_hold_on_the_wire_too(terminal):
     device = connect(terminal)
     device.exchange(np.array([1e9, -1e9, np.nan, np.inf]))
     assert terminal.commanded()[:6] == [150e3, 0.0, 0.0, 0.0, 0.0, 0.0]
+    device.close()
+
+
+def test_what_was_put_out_before_is_vented_when_we_connect(terminal):
+    terminal.terminal.timeout_s = 60.0
+    terminal.terminal.setpoints = {40003 + valve: 500 for valve in range(16)}
+    with ModbusTcpClient('127.0.0.1', port=terminal.port) as client:  # so that it is in the registers too
+        client.write_registers(40003, [500] * 16, device_id=1)
+    device = connect(terminal)
+    assert [terminal.commanded()[channel] for channel in CHANNELS] == [0.0] * len(CHANNELS)
+    assert terminal.commanded()[3] == 50e3  # somebody else's valve
+    device.close()
+
+
+def test_a_watchdog_that_is_not_taken_is_a_device_error(terminal, monkeypatch):
+    write = ModbusPressure._write
+    monkeypatch.setattr(
+        ModbusPressure, '_write', lambda self, to, words: None if to == 46100 else write(self, to, words)
+    )
+    with pytest.raises(DeviceError, match='did not take the time-out of 10000 ms in register 46100'):
+        connect(terminal)
+
+
+def test_map_addresses_and_watchdog_are_told():
+    register_map = load_register_map('festo_vtem')
+    device = ModbusPressure(ModbusConfig(register_map='festo_vtem'), register_map, [0, 3], LIMITS)
+    assert device.has_watchdog
+    assert device.about == (
+        'register map festo_vtem, unit 1: set points in registers 40004 to 40008, '
+        'measured in registers 45396 to 45400, watchdog in 46100'
+    )
+    device = ModbusPressure(ModbusConfig(), replace(register_map, timeout=None), [0], LIMITS)
+    assert not device.has_watchdog
+    assert device.about.endswith('no watchdog')
+
+
+def test_a_start_that_takes_long_is_given_up_when_told_to_stop(terminal):
+    never = Wait('wait', address=45395, value=1, timeout=60.0)
+    slow = replace(load_register_map('festo_mpa_vppm'), start=(never,))
+    stop = threading.Event()
+    device = ModbusPressure(ModbusConfig('127.0.0.1', terminal.port), slow, CHANNELS, LIMITS, stop=stop)
+    threading.Timer(0.1, stop.set).start()
+    start = time.monotonic()
+    with pytest.raises(DeviceError, match='stopped while the device started'):
+        device.open()
+    assert time.monotonic() - start < 30.0
     device.close()
 
 

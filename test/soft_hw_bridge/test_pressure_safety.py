@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soft_hw_bridge.pressure.safety import PressureGuard, PressureLimits
+from soft_hw_bridge.pressure.safety import NOBODY, PressureGuard, PressureLimits, heard_from
 
 LIMITS = PressureLimits(maximum=150e3, minimum=-20e3, slew=500e3, vent_time=0.5, command_timeout=0.2)
 NAMES = ['base', 'middle', 'tip']
@@ -18,18 +18,21 @@ numbers = st.floats(allow_nan=True, allow_infinity=True)
 actions = st.one_of(
     st.tuples(st.just('command'), st.lists(numbers, min_size=0, max_size=5), numbers),
     st.tuples(
-        st.just('command'), st.lists(st.floats(-3e5, 3e5), min_size=CHAMBERS, max_size=CHAMBERS), st.just(0.0)
+        st.just('command'),
+        st.lists(st.floats(-3e5, 3e5), min_size=CHAMBERS, max_size=CHAMBERS),
+        st.just(0.0),
+        st.sampled_from(['', 'a', 'b']),
     ),
     st.tuples(st.just('wait'), st.floats(-1.0, 5.0)),
     st.tuples(st.sampled_from(['arm', 'disarm', 'stop', 'lost'])),
 )
 
 
-def follow(guard, t, pressure, duration):
+def follow(guard, t, pressure, duration, source=''):
     """Command a pressure in every cycle; return the time and the last output."""
     for _ in range(round(duration / DT)):
         t += DT
-        guard.command(t, pressure)
+        guard.command(t, pressure, source=source)
         output = guard.step(t)
     return t, output
 
@@ -66,10 +69,10 @@ def test_output_stays_within_limits_and_slopes_whatever_happens(script):
         before, output = output, guard.step(t)
         assert np.all(output >= LIMITS.minimum)
         assert np.all(output <= LIMITS.maximum)
-        growth = np.abs(output) - np.abs(before)
-        assert np.all(growth <= LIMITS.slew * 0.05 + 1e-6)
-        if name in ('disarm', 'stop'):
+        if name in ('stop', 'lost'):
             assert not output.any()
+        else:
+            assert np.all(np.abs(output - before) <= LIMITS.slew * 0.05 + 1e-6)
 
 
 def test_command_is_reached_at_the_slew_rate():
@@ -126,11 +129,22 @@ def test_nothing_is_followed_before_arming():
     assert guard.refused == 100
 
 
-def test_disarm_vents_at_once():
+def test_disarm_vents_along_the_ramp_whatever_is_commanded():
     guard = armed()
-    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
+    t, output = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
     guard.disarm()
-    assert not guard.step(t + DT).any()
+    for _ in range(10):
+        before = output
+        t, output = follow(guard, t, [100e3] * CHAMBERS, DT)
+        np.testing.assert_allclose(output, before - LIMITS.vent_rate * DT)
+    assert not idle(guard, t, LIMITS.ramp_time)[-1].any()
+
+
+def test_clock_set_back_vents():
+    guard = armed()
+    t, _ = follow(guard, 10.0, [100e3] * CHAMBERS, 0.5)
+    guard.step(t - 1.0)
+    assert guard.reason == 'no command for 0.2 s'
 
 
 def test_emergency_stop_holds_until_disarmed():
@@ -150,10 +164,10 @@ def test_emergency_stop_holds_until_disarmed():
 
 def test_old_command_is_not_followed_after_arming_again():
     guard = armed()
-    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
+    t, output = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
     guard.disarm()
     guard.arm()
-    assert not idle(guard, t, 0.5).any()
+    assert np.all(np.diff([output, *idle(guard, t, 0.3)], axis=0) < 0.0)
 
 
 def test_held_up_cycle_does_not_jump():
@@ -198,9 +212,10 @@ def nonsense(guard, t):
 def test_what_was_vented_is_not_filled_before_a_command_near_zero(event):
     """Who goes on commanding pressure follows a reference from before."""
     guard = armed()
-    t, _ = follow(guard, 0.0, [100e3, 0.0, 0.0], 0.5)
+    t, before = follow(guard, 0.0, [100e3, 0.0, 0.0], 0.5)
     t = event(guard, t)
-    t, output = follow(guard, t, [100e3, 0.0, 0.0], 2.0)
+    assert np.all(follow(guard, t, [100e3, 0.0, 0.0], DT)[1] <= before)
+    t, output = follow(guard, t + DT, [100e3, 0.0, 0.0], 2.0)
     assert not output.any()
     assert guard.reason == 'waits for a command near zero'
     t, output = follow(guard, t, [3.1e3, -3.1e3, 0.0], 0.1)
@@ -240,6 +255,89 @@ def test_a_hand_over_from_one_controller_to_the_next_goes_on():
     assert 0.0 < outputs[-1, 0] < 100e3
     _, output = follow(guard, t + 0.4, [100e3] * CHAMBERS, 0.5)
     np.testing.assert_array_equal(output, 100e3)
+
+
+def speak(*words):
+    """Return the sources after commands of (time of decision, source), and who was a rival meanwhile."""
+    sources, rivals = NOBODY, set()
+    for t, source in words:
+        sources = heard_from(sources, source, t, LIMITS.command_timeout)
+        rivals |= set(sources.heard) if sources.are_rivals else set()
+    return sources, rivals
+
+
+@pytest.mark.parametrize('name', ['', 'b'])
+def test_sources_that_alternate_are_rivals(name):
+    sources, _ = speak((0.0, 'a'), (0.01, name))
+    assert (sources.current, sources.are_rivals) == (name, False)
+    sources, rivals = speak((0.0, 'a'), (0.01, name), (0.02, 'a'))
+    assert sources.are_rivals
+    assert rivals == {'a', name}
+    assert speak((0.0, 'a'), (0.01, name), (0.02, 'a'), (0.03, 'a'))[
+        0
+    ].are_rivals  # the other was heard just now
+
+
+def test_rivals_are_no_more_once_all_but_one_are_silent():
+    fight = (0.0, 'a'), (0.01, 'b'), (0.02, 'a'), (0.03, 'b')
+    assert speak(*fight, (0.1, 'b'), (0.21, 'b'))[0].are_rivals
+    assert not speak(*fight, (0.1, 'b'), (0.23, 'b'))[0].are_rivals
+
+
+def test_who_takes_over_is_no_rival():
+    """Nor who takes over again, once it was silent for the time-out; nor who commands alone, by name or not."""
+    assert speak((0.0, 'a'), (0.1, 'a'), (0.11, 'b'), (0.2, 'b'), (0.31, 'a'))[1] == set()
+    assert speak(*((0.01 * k, '') for k in range(50)))[1] == set()
+
+
+def test_what_was_decided_before_the_change_and_comes_late_changes_nothing():
+    before = speak((0.0, 'a'), (0.01, 'b'))[0]
+    assert heard_from(before, 'a', 0.009, LIMITS.command_timeout) == before
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5, 'a')
+    guard.command(t + DT, [100e3] * CHAMBERS, source='b')
+    guard.command(t + DT, [0.0] * CHAMBERS, 2 * DT, 'a')
+    np.testing.assert_array_equal(guard.step(t + DT), 100e3)
+
+
+def test_of_two_sources_at_once_none_is_followed_until_one_gives_way_and_the_other_begins_at_zero():
+    """An idle controller's zeros do not count as a beginning."""
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5, 'high')
+    outputs = [guard.step(t)]
+    for _ in range(200):
+        for source, pressure in (('idle', 0.0), ('high', 100e3)):
+            t += DT
+            guard.command(t, [pressure] * CHAMBERS, source=source)
+            outputs.append(guard.step(t))
+    assert guard.reason == 'commands of high and idle at once'
+    falls = -np.diff(outputs, axis=0)
+    assert np.all(falls[1:] <= LIMITS.vent_rate * DT + 1e-6)
+    assert np.all(falls >= 0.0)
+    assert not outputs[-1].any()
+    t, output = follow(guard, t, [100e3] * CHAMBERS, 0.5, 'high')
+    assert not output.any()
+    assert guard.reason == 'waits for a command near zero'
+    t, _ = follow(guard, t, [0.0] * CHAMBERS, DT, 'high')
+    np.testing.assert_array_equal(follow(guard, t, [100e3] * CHAMBERS, 0.5, 'high')[1], 100e3)
+
+
+def test_rivals_begin_at_zero_even_if_one_gives_way_before_all_is_vented():
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5, 'a')
+    for source in 'bab':
+        t, _ = follow(guard, t, [100e3] * CHAMBERS, DT, source)
+    t, before = follow(guard, t, [100e3] * CHAMBERS, 0.3, 'a')
+    assert before.all()
+    assert guard.reason == 'waits for a command near zero'
+
+
+def test_one_controller_takes_over_from_the_other_without_a_bump():
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5, 'a')
+    for _ in range(100):
+        t, output = follow(guard, t, [100e3] * CHAMBERS, DT, 'b')
+        np.testing.assert_array_equal(output, 100e3)
 
 
 def test_a_ramp_is_never_steeper_than_the_slew_rate():

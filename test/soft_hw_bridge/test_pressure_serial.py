@@ -143,6 +143,26 @@ def wait_until(condition):
     return True
 
 
+class Line:
+    """A serial port that keeps what is written."""
+
+    def __init__(self):
+        self.written = []
+
+    def write(self, data):
+        self.written.append(data)
+
+    def close(self):
+        self.written.append('closed')
+
+
+def test_close_puts_out_zeros_and_does_not_leave_it_to_the_firmware():
+    port = SerialPressure(SerialConfig(protocol='text'), [0, 1], rate=50.0)
+    port._port = line = Line()
+    port.close()
+    assert line.written == [TextCodec().encode(1, [0.0, 0.0]), 'closed']
+
+
 def test_firmware_vents_when_the_host_is_gone():
     device = SerialEmulator(4)
     port = SerialPressure(SerialConfig(device.port), [0, 1, 2, 3], rate=100.0)

@@ -159,7 +159,7 @@ def test_disarm_and_emergency_stop_vent(valves, stream):
         until(is_at(valves, [0.0] * 3), stream, [50e3] * 3)
 
 
-def test_close_vents_at_once(valves, runner, stream):
+def test_close_vents(valves, runner, stream):
     stream.arm()
     fill(valves, stream, [50e3] * 3)
     runner.close()
@@ -234,19 +234,61 @@ def test_silent_device_is_reported_and_found_again(valves, stream):
 
 
 class Obedient:
-    """A device that measures what was put out."""
+    """A device that measures what was put out, and notes it; it does not answer the first few times."""
 
     sequence_bits = 32
     malformed = 0
+    about, has_watchdog = 'obedient', True
+
+    def __init__(self, mute=0):
+        self.mute = mute
+        self.outputs = []
 
     def open(self):
         pass
 
     def exchange(self, pressure):
-        return [Reading(pressure, time.time_ns())]
+        self.outputs.append(pressure)
+        return [Reading(pressure, time.time_ns())] if len(self.outputs) > self.mute else []
 
     def close(self):
         pass
+
+
+def test_a_device_is_vented_until_it_answers():
+    device = Obedient(mute=20)
+    stream = PressureStream(device, NAMES, LIMITS, 1000.0)
+    stream.arm()
+    deadline = time.monotonic() + PATIENCE_S
+    while not device.outputs or not device.outputs[-1].all():
+        assert time.monotonic() < deadline, stream.status()
+        for pressure in (0.0, 50e3):
+            stream.command(NAMES, [pressure] * 3)
+        stream.poll()
+    assert not np.any(device.outputs[: device.mute + 1])  # the last of them is the first that it answers
+
+
+def test_deactivation_and_close_are_a_ramp():
+    """The largest step is that of the longest cycle which counts."""
+    for disarm in (False, True):
+        device = Obedient()
+        stream = PressureStream(device, NAMES, LIMITS, 200.0)
+        stream.arm()
+        deadline = time.monotonic() + PATIENCE_S
+        while not device.outputs or np.max(device.outputs[-1]) < 50e3:
+            assert time.monotonic() < deadline, stream.status()
+            stream.command(NAMES, [0.0 if stream._guard.reason else 50e3] * 3)
+            stream.poll()
+        first = len(device.outputs) - 1
+        if disarm:
+            stream.disarm()
+            while device.outputs[-1].any():
+                assert time.monotonic() < deadline
+                stream.poll()
+        stream.close()
+        falls = -np.diff(device.outputs[first:], axis=0)
+        assert np.all((falls >= 0.0) & (falls <= LIMITS.vent_rate * 0.05 + 1e-6))
+        assert not device.outputs[-1].any()
 
 
 class Absent:
@@ -254,6 +296,7 @@ class Absent:
 
     sequence_bits = 32
     malformed = 0
+    about, has_watchdog = 'absent', True
 
     def __init__(self):
         self.times = []
