@@ -34,7 +34,7 @@ class Config:
         doc='samples of each sensor beyond this, or beyond rate if that is more, are left out',
     )
     blackout_limit: float = quantity(
-        2.0, unit='s', doc='without a sample let in that shows the shape no state is published'
+        0.3, unit='s', doc='without a sample let in that shows the shape no state is published'
     )
     at_samples: bool = quantity(
         False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from configparser import ConfigParser
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ import yaml
 from launch_workspace import FILES, ROOT, Workspace, node, reports
 
 from tools.launcher.errors import LaunchError
+from tools.launcher.node import Node
 from tools.launcher.parameters import typed
+from tools.launcher.plan import plan
 from tools.launcher.scope import Scope
 
 
@@ -149,7 +152,18 @@ def test_arguments_are_shown_with_description_and_default(workspace: Workspace) 
     'file', sorted((ROOT / 'launch').glob('*.launch.xml')), ids=lambda file: str(file.name)
 )
 def test_launch_files_of_the_suite(workspace: Workspace, file: Path) -> None:
-    """Every executable is one of ours, every parameter file is there, no argument is required."""
+    """Every executable is one of ours, every parameter file is there, no argument but the robot is required."""
+    install_suite(workspace)
+    result = workspace.run('soft_robot_suite', file.name, '--print', 'robot:=honeycomb_arm')
+    assert (result.returncode, result.stderr) == (0, '')
+    parameter_files = re.findall(r'--params-file (\S+)', result.stdout)
+    assert parameter_files
+    for parameter_file in parameter_files:
+        content = yaml.safe_load(Path(parameter_file).read_text())
+        assert all('ros__parameters' in section for section in content.values())
+
+
+def install_suite(workspace: Workspace) -> None:
     executables: list[str] = []
     for config in ROOT.glob('*/setup.cfg'):
         parser = ConfigParser()
@@ -159,13 +173,61 @@ def test_launch_files_of_the_suite(workspace: Workspace, file: Path) -> None:
     share = workspace.package('soft_robot_suite', executables)
     for name in ('launch', 'config'):
         shutil.copytree(ROOT / name, share / name)
-    result = workspace.run('soft_robot_suite', file.name, '--print')
-    assert (result.returncode, result.stderr) == (0, '')
-    parameter_files = re.findall(r'--params-file (\S+)', result.stdout)
-    assert parameter_files
-    for parameter_file in parameter_files:
-        content = yaml.safe_load(Path(parameter_file).read_text())
-        assert all('ros__parameters' in section for section in content.values())
+
+
+@pytest.fixture
+def planned(workspace: Workspace) -> Callable[..., dict[str | None, Node]]:
+    """Return the nodes of a launch file of the suite, by name."""
+    install_suite(workspace)
+
+    def nodes(file: str, **arguments: str) -> dict[str | None, Node]:
+        found = plan(ROOT / 'launch' / f'{file}.launch.xml', arguments, workspace.environment)
+        return {node.name: node for node in found}
+
+    return nodes
+
+
+def inline(node: Node) -> dict[str, Any]:
+    """Return the parameters that the launch file itself sets."""
+    return {key: value for each in node.parameters if isinstance(each, dict) for key, value in each.items()}
+
+
+def test_on_the_rig_the_robot_has_no_default(planned: Any) -> None:
+    with pytest.raises(LaunchError, match=r"rig.launch.xml:\d+: the argument 'robot' needs a value"):
+        planned('rig')
+
+
+def test_what_cannot_start_is_not_started_for_ever(planned: Any) -> None:
+    nodes = planned(
+        'simulation', vive='steamvr', fiber='127.0.0.1', controller='task', standby='configuration'
+    )
+    assert {name for name, node in nodes.items() if not node.respawn} == {
+        *('virtual_rig', 'task_controller', 'configuration_controller')
+    }
+    assert all(node.respawn_max_retries == 5 for node in nodes.values() if node.respawn)
+
+
+def test_the_standby_controller_is_another_one(planned: Any) -> None:
+    with pytest.raises(LaunchError, match=r'rig.launch.xml:\d+: .*standby_must_differ_from_controller'):
+        planned('simulation', controller='task', standby='task')
+    assert 'task_controller' not in planned('simulation', controller='none', standby='none')
+    assert 'task_controller' in planned('simulation', controller='none', standby='task')
+
+
+@pytest.mark.parametrize('file', ['rig', 'simulation'])
+def test_law_rate_and_registers_are_arguments(planned: Any, file: str) -> None:
+    common = {'robot': 'honeycomb_arm', 'pressure': '127.0.0.1', 'rate': '50'}
+
+    def law_and_rate(**arguments: str) -> Any:
+        parameters = inline(planned(file, **common, **arguments)[f'{arguments["controller"]}_controller'])
+        return parameters['law'], parameters['rate']
+
+    assert law_and_rate(controller='configuration') == ('feedback', 50.0)
+    assert law_and_rate(controller='task') == ('kinematic', 50.0)
+    assert law_and_rate(controller='task', law='predictive', controller_rate='30') == ('predictive', 30.0)
+    nodes = planned(file, **common, controller='task', controller_rate='30', register_map='mine.yaml')
+    assert inline(nodes['pressure_bridge'])['modbus.register_map'] == 'mine.yaml'
+    assert inline(nodes['pressure_bridge'])['rate'] == 50.0
 
 
 @pytest.mark.parametrize(
