@@ -77,11 +77,7 @@ class ControllerNode(ManagedNode):
         bind_config(self, config_class, self._on_change)
         numba.set_num_threads(1)  # threads of a parallel loop wait for each other longer than one state takes
         self.robot: Robot = load(self.config.robot)
-        least_rate = _CYCLES_PER_TIMEOUT / self.robot.description.safety.command_timeout
-        if self.config.rate < least_rate:
-            raise ValueError(
-                f'rate must be at least {least_rate:g} Hz for {self.robot.name}, got {self.config.rate:g}'
-            )
+        _check_rate(self.robot, self.config.rate)
         self.loop = self._make_loop()
         self.refused = 0  # references
         self._stopped = False  # by an emergency stop, until deactivated
@@ -288,6 +284,12 @@ class ControllerNode(ManagedNode):
             'references_refused': self.refused,
         }
         return Status(_LEVELS[memory.mode], memory.reason or 'following', values)
+
+
+def _check_rate(robot: Robot, rate: float) -> None:
+    least_rate = _CYCLES_PER_TIMEOUT / robot.description.safety.command_timeout
+    if rate < least_rate:
+        raise ValueError(f'rate must be at least {least_rate:g} Hz for {robot.name}, got {rate:g}')
 
 
 def _refuse_simulated_time(parameters: list[Parameter]) -> SetParametersResult:
