@@ -9,6 +9,7 @@ numpy, and looked up before it is relied on: elsewhere numba's own way is taken.
 from __future__ import annotations
 
 import ctypes
+import pickle
 import struct
 import sys
 import sysconfig
@@ -35,6 +36,7 @@ WANTED_FLAGS = 0x101  # C order and aligned
 _TYPE, _DTYPE, _LENGTH, _YES, _NO, _COUNTED, _SIZE, HEADER = 0, 1, 2, 3, 4, 5, 6, 7
 # Words of an array object: its type, its numbers, how many axes (half a word), their lengths, type of numbers, flags.
 _OB_TYPE, _DATA, _NDIM, _DIMS, _DESCR, _FLAGS, WORDS = 1, 2, 3, 4, 7, 8, 9
+_KIND = 3  # word of a type of numbers that holds kind, byte order and number: copies, as pickles bring them, share it
 
 
 @intrinsic
@@ -65,7 +67,7 @@ def _vector(table: Any, address: Any) -> Any:
     if carray(_words(address), 2)[_OB_TYPE] != table[_TYPE]:
         return 0
     words = carray(_words(address), WORDS)
-    if words[_NDIM] & 0xFFFFFFFF != 1 or words[_DESCR] != table[_DTYPE]:
+    if words[_NDIM] & 0xFFFFFFFF != 1 or carray(_words(words[_DESCR]), _KIND + 1)[_KIND] != table[_DTYPE]:
         return 0
     if words[_FLAGS] & WANTED_FLAGS != WANTED_FLAGS or carray(_words(words[_DIMS]), 1)[0] != table[_LENGTH]:
         return 0
@@ -144,7 +146,16 @@ def layout_is_known() -> bool:
     )
     if found != (id(np.ndarray), sample.ctypes.data, 1, id(np.dtype(np.float64)), WANTED_FLAGS):
         return False
+    if _kind(pickle.loads(pickle.dumps(sample.dtype))) != _kind(sample.dtype):
+        return False
+    others = (np.dtype(kind) for kind in ('f4', '>f8', 'f2', 'i8', 'u8', 'c16', 'M8[s]', 'V8', 'O'))
+    if any(_kind(other) == _kind(sample.dtype) for other in others):
+        return False
     return ctypes.c_int64.from_address(words[_DIMS]).value == sample.size
+
+
+def _kind(dtype: np.dtype[Any]) -> int:
+    return ctypes.c_int64.from_address(id(dtype) + 8 * _KIND).value
 
 
 def _python_function(function: Callable[..., Any], table: Any) -> Any:
@@ -184,7 +195,7 @@ class FastCalls:
             # None and True are counted until 3.12, where they live for ever.
             words = (
                 id(np.ndarray),
-                id(np.dtype(np.float64)),
+                _kind(np.dtype(np.float64)),
                 n,
                 id(None),
                 id(True),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from soft_dynamics.arguments import Array, as_array
 from soft_dynamics.description import Arc, Link, Universal
@@ -291,11 +291,11 @@ class ModelFilter:
         if not 2 * len(lost) > max(len(measurement.sensors), 2):
             long_ago = item.t - self.config.recovery_time
             lost = [sensor for sensor in lost if item.refused_since[sensor] < long_ago]
-        sets, strays = self._pose_sets(measurement), set[str]()
-        if item.accepted_at == -math.inf:
-            strays = self._relocation.strangers(sets, item.belief.x)
-        elif lost:
-            strays = self._relocation.strays(sets, lost)
+        begins = item.accepted_at == -math.inf
+        if not (begins or lost):
+            return measurement
+        where, sets = self._relocation, self._pose_sets(measurement)
+        strays = where.strangers(sets, item.belief.x) if begins else where.strays(sets, lost)
         rest = [s for s in measurement.sensors if s not in strays]
         if not rest:
             return measurement.behind(len(measurement.sensors))
@@ -366,7 +366,7 @@ class ModelFilter:
 
     def _gate(self, dof: int) -> float:
         if dof not in self._gates:
-            self._gates[dof] = float(chi2.ppf(self.config.gate_probability, dof))
+            self._gates[dof] = float(chdtri(dof, 1.0 - self.config.gate_probability))
         return self._gates[dof]
 
     def _relocated(

@@ -89,6 +89,13 @@ def test_the_direct_way_takes_four_arrays_and_no_kin_of_theirs(robot):
         calls.inverse(good, good, good, tau=good)
 
 
+def test_states_from_pickles_and_cached_kernels_are_plain_too(calls):
+    """Their dtype equals float64 and is another object."""
+    q, qd, qdd = pickle.loads(pickle.dumps([np.full(6, 0.1) for _ in range(3)]))
+    assert q.dtype is not np.dtype(np.float64)
+    assert not calls.inverse(q, qd, qdd, np.empty(6))
+
+
 def test_nothing_is_kept_or_let_go(robot):
     state, bad = [np.full(6, 0.1) for _ in range(3)], np.zeros(5)
     watched = [*state, bad, None, True]
