@@ -109,7 +109,7 @@ def wait_for_nodes(client: Client) -> None:
     while not client.spin(5.0, lambda: not missing(client)):
         if time.monotonic() - begun > START_LIMIT:
             raise Failure(f'not every node came up: no {", ".join(missing(client))}')
-        say(f'waiting for {", ".join(missing(client))}, {time.monotonic() - begun:.0f} s')
+        SCREEN.show(f'{time.monotonic() - begun:2.0f} s, waiting for {", ".join(missing(client))}')
     pids = ', '.join(f'{name} ({client.simulation.pids.get(name, "?")})' for name in NODES)
     say(f'running after {time.monotonic() - begun:.1f} s: {pids}')
 
