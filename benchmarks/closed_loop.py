@@ -76,7 +76,7 @@ def measure(options: argparse.Namespace, say: Callable[[str], None]) -> Run:
         listener = Listener(simulation.ports['mocap_port'])
         if options.realtime:  # its DDS stands for the next node of the loop; the rest of it has time
             raise_priority(options.realtime)
-            os.sched_setscheduler(threading.get_native_id(), os.SCHED_OTHER, os.sched_param(0))
+            os.sched_setscheduler(threading.get_native_id(), os.SCHED_FIFO, os.sched_param(1))
         try:
             deadline = time.monotonic() + PATIENCE
 
