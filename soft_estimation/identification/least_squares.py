@@ -34,7 +34,7 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
         if k >= len(done):
             z0 = np.array(saved['z']) if k == len(done) and saved.get('z') else shooting.begin(x0)
             saved = {}
-            done.append(_one(shooting, z0, partial(_part, report, k, options.starts), keep))
+            done.append(minimise(shooting, z0, partial(_part, report, k, options.starts), keep))
             checkpoint.save({'starts': done})
         errors = sorted(found['error'] for found in done)
         if len(errors) > 1 and errors[1] <= errors[0] * (1.0 + AGREE):
@@ -55,7 +55,7 @@ def _part(report: Report, k: int, count: int, part: float, note: str) -> None:
     report((k + part) / count, note)
 
 
-def _one(shooting: Shooting, z0: Array, report: Report, keep: Callable[[Array], None]) -> dict[str, Any]:
+def minimise(shooting: Shooting, z0: Array, report: Report, keep: Callable[[Array], None]) -> dict[str, Any]:
     """Minimise from one start; `keep` is given every z that is better than all before."""
     problem, count, least = shooting.problem, 0, math.inf
     low, high = np.full(z0.size, -np.inf), np.full(z0.size, np.inf)

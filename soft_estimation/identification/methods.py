@@ -12,7 +12,7 @@ import numpy as np
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.description import Description
-from soft_dynamics.errors import SingularInertia
+from soft_dynamics.errors import SoftRobotError
 
 from ..recording import Recording
 from . import godage, jensen, least_squares, mehl, wang
@@ -101,7 +101,7 @@ def identify(
     x = METHODS[method].search(problem, options or Options(), report, store)
     try:
         uncertainty = assess(problem, x, METHODS[method].aside(problem))
-    except SingularInertia as error:
+    except SoftRobotError as error:
         unknown = np.full(x.size, math.nan)
         uncertainty = Uncertainty(unknown, (f'uncertainty is not known: {error}',))
     return Identification(

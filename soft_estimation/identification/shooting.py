@@ -56,7 +56,12 @@ class Shooting:
 
     def jacobian(self, z: Array) -> Array:
         """d residuals / dz; zero where the model cannot run."""
-        blocks = self.blocks(z)
+        try:
+            blocks = self.blocks(z)
+        except SoftRobotError:
+            problem, moving = self.problem, self.problem.moving
+            rows = [moving.size * (window.rows.stop - window.rows.start) for window in problem.windows]
+            blocks = [(np.zeros((count, self.p)), np.zeros((count, self.per_window))) for count in rows]
         total = sum(by_x.shape[0] for by_x, _ in blocks)
         J = np.zeros((total, z.size))
         row, column = 0, self.p
@@ -67,24 +72,23 @@ class Shooting:
         return J
 
     def blocks(self, z: Array) -> list[tuple[Array, Array]]:
-        """Of every window, the slopes of its residuals with respect to x and to its own start."""
+        """Of every window, the slopes of its residuals with respect to x and to its own start.
+
+        Raises SoftRobotError if the model cannot run, or has no slopes along a run.
+        """
         problem, moving = self.problem, self.problem.moving
         x = z[: self.p]
         blocks: list[tuple[Array, Array]] = []
-        try:
-            robot = self._simulate(z)
-            for window, run in zip(problem.windows, self._runs, strict=True):
-                found = Slopes(
-                    *(problem.at_samples(window, 1, of) for of in slopes(problem, x, robot, window, run))
-                )
-                scale = 1.0 / problem.spread[moving][None, :, None]
-                starts = np.concatenate([moving, robot.nq + moving])
-                by_start = (found.start[:, moving][:, :, starts] * scale) * self._units
-                by_x = found.parameters[:, moving] * scale
-                blocks.append((by_x.reshape(-1, self.p), by_start.reshape(-1, starts.size)))
-        except SoftRobotError:
-            rows = [moving.size * (window.rows.stop - window.rows.start) for window in problem.windows]
-            blocks = [(np.zeros((count, self.p)), np.zeros((count, self.per_window))) for count in rows]
+        robot = self._simulate(z)
+        for window, run in zip(problem.windows, self._runs, strict=True):
+            found = Slopes(
+                *(problem.at_samples(window, 1, of) for of in slopes(problem, x, robot, window, run))
+            )
+            scale = 1.0 / problem.spread[moving][None, :, None]
+            starts = np.concatenate([moving, robot.nq + moving])
+            by_start = (found.start[:, moving][:, :, starts] * scale) * self._units
+            by_x = found.parameters[:, moving] * scale
+            blocks.append((by_x.reshape(-1, self.p), by_start.reshape(-1, starts.size)))
         return blocks
 
     def _simulate(self, z: Array) -> Robot:

@@ -5,9 +5,15 @@
 
 Both are linear: the columns are differences of the robot's inverse dynamics, so that any robot will do, with the
 unknowns shared between coordinates as the keys say. A recording without pressure is a swing.
+
+Where we differ from the paper: between the two, K and D are settled by least squares on all swings themselves, from
+their first sample on. The half second after the release, which no few sinusoids fit, is when light outer segments show
+their dampers.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from scipy import optimize
@@ -17,10 +23,12 @@ from soft_dynamics.description import Description
 from soft_dynamics.robot import Robot
 
 from ..recording import Recording
+from .least_squares import minimise
 from .options import Checkpoint, Options, Report
 from .parameters import Parameter, default_keys
 from .problem import Problem
 from .sensitivity import States, force_slopes, unbalanced
+from .shooting import Shooting
 from .sinusoids import fit_swing
 
 NO_PRESSURE = 0.01  # of pressure_max
@@ -28,6 +36,7 @@ LINEAR = ('stiffness', 'cubic_stiffness', 'damping', 'gain', 'mass')
 LEAST_FACTOR = 1e-3
 MODES = 8
 SETTLE = 0.5  # [s] after the release, by when all but the slow modes are below the noise
+SETTLING = (0.1, 0.9)  # parts of the search, between which K and D are settled
 SHORT = 0.5  # [s] of a swing after that, which is too little to fit anything to
 
 
@@ -48,7 +57,7 @@ def keys(robot: Description) -> list[str]:
 
 
 def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
-    """x in one or two solutions of linear equations; unknowns that no recording speaks of stay as they are in the file.
+    """x by linear equations and a local search; unknowns that no recording speaks of stay as they are in the file.
 
     Raises ValueError for unknowns in which the forces are not linear, and without a swing of a second.
     """
@@ -69,11 +78,36 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
     if passive:
         states = [_smooth(problem, recording) for recording in swings]
         x = _solve(problem, x, passive, states)
-    report(0.7, 'swing fitted')
+        report(SETTLING[0], 'swings fitted by sinusoids')
+        x = _settled(problem, x, passive, swings, report, checkpoint)
     if active and others:
         x = _solve(problem, x, active, [_as_measured(problem, recording) for recording in others])
     report(1.0, 'done')
     return x
+
+
+def _settled(
+    problem: Problem,
+    x: Array,
+    places: list[int],
+    swings: list[Recording],
+    report: Report,
+    checkpoint: Checkpoint,
+) -> Array:
+    """Some unknowns by least squares on the swings, from where they are in x."""
+    parameters = tuple(problem.parameters[k] for k in places)
+    released = tuple(replace(swing, pressure=np.zeros_like(swing.pressure)) for swing in swings)
+    shooting = Shooting(replace(problem, parameters=parameters, recordings=released))
+    first, last = SETTLING
+    best = minimise(
+        shooting,
+        np.array(checkpoint.load().get('z', shooting.begin(x[places]))),
+        lambda part, note: report(first + (last - first) * part, note),
+        lambda z: checkpoint.save({'z': z.tolist()}),
+    )
+    found = x.copy()
+    found[places] = best['x']
+    return found
 
 
 def _solve(problem: Problem, x: Array, places: list[int], states: list[States]) -> Array:

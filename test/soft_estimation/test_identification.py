@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from identification_truth import bending_recording, deviations, recorded, wrong
 
 from soft_dynamics.description import load_description
+from soft_dynamics.errors import NotConverged
 from soft_dynamics.lag import follow
 from soft_dynamics.robot import Robot
 from soft_estimation.identification import METHODS, Options, identify, problem_of
@@ -114,11 +116,11 @@ def test_wangs_values_are_found_again() -> None:
     robot, t, slow = Robot(truth), np.arange(0.0, 4.0, 0.01), np.arange(0.0, 8.0, 0.04)
     none, m = np.zeros((t.size, 16)), np.arange(16)
     starts = 0.3 * rng.standard_normal((3, 8))
-    runs = [recorded(robot, t, none, q0=q0, noise=1e-4, seed=k) for k, q0 in enumerate(starts)]
+    runs = [recorded(robot, t, none, q0=q0, bandwidth=20.0, seed=k) for k, q0 in enumerate(starts)]
     pressure = (
         60e3 * np.sin(slow[:, None] * (0.2 + 0.1 * (m % 5)) + m) ** 2 * np.minimum(slow / 3, 1)[:, None]
     )
-    runs.append(recorded(robot, slow, pressure, noise=1e-4, bandwidth=3.0))
+    runs.append(recorded(robot, slow, pressure, bandwidth=3.0))
     problem = problem_of(wrong(truth, stiffness=1.5, damping=0.6), runs, 'wang')
     x = METHODS['wang'].search(problem, Options(), lambda part, note: None, Checkpoint(None, ''))
     true = select(truth, [p.key for p in problem.parameters])
@@ -208,3 +210,18 @@ def test_methods_refuse_what_they_cannot_use(bending) -> None:
         identify(problem_of(guess, [short], 'wang', SHARED), 'wang')
     with pytest.raises(ValueError, match='method must be one of'):
         problem_of(guess, [recording], 'guess')
+
+
+def test_of_a_robot_that_cannot_run_the_uncertainty_is_not_known(bending, monkeypatch) -> None:
+    """Found in what way ever: the report says so, and the numbers are still written."""
+    truth, _, recording = bending
+    stop = NotConverged(0.1, None, 'no next state')
+    monkeypatch.setitem(METHODS, 'least_squares', METHODS['least_squares']._replace(search=found_at_once))
+    monkeypatch.setattr(Robot, 'linearize', Mock(side_effect=stop))
+    found = identify(problem_of(truth, [recording], 'least_squares', SHARED))
+    assert np.all(np.isnan(found.uncertainty.std))
+    assert found.uncertainty.warnings == (f'uncertainty is not known: {stop}',)
+
+
+def found_at_once(problem, *_):
+    return problem.start
