@@ -35,7 +35,7 @@ from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # sensors heard in passing
-_LARGEST = 500_000  # [bytes] of a reference: to read a larger one would hold up the commands
+_LARGEST = 200_000  # [bytes] of a reference: rclpy needs 10 ms and more for 100 kB, while no command is made
 _CYCLES_PER_TIMEOUT = 2.0  # commands further apart would vent the pressure bridge
 _TELL_PERIOD = 1.0  # [s] at least between two lines about the same mode
 _REAL_TIME = 'use_sim_time must be false: a controller runs in real time'

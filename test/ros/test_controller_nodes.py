@@ -130,7 +130,7 @@ def test_a_trajectory_beyond_the_limits_or_too_large_is_refused(
     assert node.refused == 1
     assert 'reference refused: trajectory: a rate of segment1_theta1 beyond 20' in capfd.readouterr().err
     assert node.loop._reference is followed
-    dense = trajectory(*((0.01 * k, [0.1] * 8) for k in range(1, 4000)))
+    dense = trajectory(*((0.01 * k, [0.1] * 8) for k in range(1, 1900)))
     hear(node, '/reference/configuration', dense)
     assert node.refused == 1
     dense.points += dense.points
