@@ -54,9 +54,8 @@ class Robot(Shape):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Robot:
         """A robot from a description in memory; raises RobotFileError with every mistake."""
-        return cls(
-            from_mapping(data, str(data.get('name', 'robot')) if isinstance(data, Mapping) else 'robot')
-        )
+        name = data.get('name', 'robot') if isinstance(data, Mapping) else 'robot'
+        return cls(from_mapping(data, str(name)))
 
     def with_tip_load(self, mass: float) -> Robot:
         """The same robot carrying a point mass [kg] at its tip."""
@@ -162,8 +161,7 @@ class Robot(Shape):
         tau holds all nq forces; its first six are not read. Returns (tau with the base's six filled in, qdd).
         """
         qdd = self.forward_dynamics(q, qd, tau, base_acceleration=base_acceleration)
-        full = np.array(np.broadcast_to(as_array('tau', tau), qdd.shape))
-        base = self._model.prescribed
+        full, base = np.array(np.broadcast_to(as_array('tau', tau), qdd.shape)), self._model.prescribed
         full[..., base] = self.inverse_dynamics(q, qd, qdd)[..., base]
         return full, qdd
 
