@@ -1,0 +1,71 @@
+"""Why the virtual rig's springs and dampers are not those of the file: python -m benchmarks.recovery_causes
+
+The plant of the rig is let go from three poses in lock step, without noise, and Wang's way finds springs and dampers
+in it: of the plant as it is, cut in three, and cut once; with each segment's mass at its end in the model, as in the
+paper and the file, and with half of it at the joint, nearer to the plant's, which is spread evenly.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from unittest.mock import patch
+
+import numpy as np
+
+from soft_dynamics.description import Description, load_description
+from soft_dynamics.robot import Robot
+from soft_estimation.configuration import Tracking
+from soft_estimation.identification import METHODS, Options, problem_of
+from soft_estimation.identification.options import Checkpoint
+from soft_estimation.identification.wang import keys
+from soft_estimation.recording import Recording
+from soft_estimation.smoothing import smoothing_spline
+from soft_hw_bridge.rig import blueprint, plant
+
+SECONDS, RATE, BANDWIDTH = 3.0, 100.0, 20.0  # [s], [Hz]
+SIZE = 0.15  # [rad] of the poses
+
+
+def swings(robot: Robot, cuts: int) -> list[Recording]:
+    """Of a plant whose segments are cut so many times."""
+    t, recordings = np.arange(0.0, SECONDS, 1.0 / RATE), []
+    tracking = Tracking(robot)
+    names = [sensor.name for sensor in robot.description.sensors if sensor.kind == 'mocap']
+    none = np.zeros((t.size, len(robot.chamber_names)))
+    with patch.object(blueprint, 'CUTS', cuts), patch.object(plant, 'CUTS', cuts):
+        for q0 in SIZE * np.random.default_rng(1).standard_normal((3, robot.nq)):
+            made, q = plant.Plant(robot.description), [q0]
+            made.place(q0)
+            for _ in t:
+                X_WS = dict(zip(names, made.poses(), strict=True))
+                q.append(tracking.configuration(X_WS, near=q[-1]).q)
+                made.advance(1.0 / RATE)
+            smooth = smoothing_spline(t, np.array(q[1:]), BANDWIDTH)
+            motion = smooth(t), smooth(t, 1), smooth(t, 2)
+            recordings.append(Recording(robot.name, t, *motion, none, bandwidth=BANDWIDTH))
+    return recordings
+
+
+def deviations(model: Description, recordings: list[Recording]) -> dict[str, float]:
+    """Of springs and dampers from those in the file [%]."""
+    problem = problem_of(model, recordings, 'wang', [key for key in keys(model) if 'gain' not in key])
+    x = METHODS['wang'].search(problem, Options(), lambda *_: None, Checkpoint(None, ''))
+    return {p.key: 100.0 * (p.value(v) / p.shown - 1.0) for p, v in zip(problem.parameters, x, strict=True)}
+
+
+def main() -> None:
+    file = load_description('honeycomb_arm')
+    segments = tuple(dataclasses.replace(s, joint_mass_fraction=0.5) for s in file.segments)
+    halved = dataclasses.replace(file, segments=segments)
+    columns = {}
+    for cuts in (3, 1):
+        recordings = swings(Robot(file), cuts)
+        for name, model in (('at the end', file), ('half at the joint', halved)):
+            columns[f'{cuts} cut{"s" * (cuts > 1)}, mass {name}'] = deviations(model, recordings)
+    print(f'| deviation [%] | {" | ".join(columns)} |\n|---|{"---|" * len(columns)}')
+    for key in next(iter(columns.values())):
+        print(f'| `{key}` | {" | ".join(f"{column[key]:+.1f}" for column in columns.values())} |')
+
+
+if __name__ == '__main__':
+    main()
