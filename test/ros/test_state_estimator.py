@@ -328,7 +328,7 @@ def test_poses_are_answered_at_once_and_silence_all_the_same(
     ros_process: Any, rig: Rig, finger: Path
 ) -> None:
     """At two states a second without, a pose every 0.3 s brings a state each."""
-    ros_process(NODE, {'robot': str(finger), 'sensors': ['marker'], 'rate': 2.0})
+    ros_process(NODE, {'robot': str(finger), 'sensors': ['marker'], 'rate': 2.0, 'blackout_limit': 2.0})
     rig.run(lambda: rig.states, 'a state')
     for _ in range(4):
         rig.client.spin_for(0.3)
