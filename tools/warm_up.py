@@ -10,7 +10,10 @@ import numpy as np
 
 import soft_dynamics as sd
 from soft_control.allocation import Allocation
-from soft_control.references import JointPath, JointSample
+from soft_control.loop import ControlLoop
+from soft_control.predictive import PredictiveGains, PredictiveLaw
+from soft_control.references import JointPath, PosePath
+from soft_control.safety import State
 from soft_estimation.model_filter import ModelFilter
 from soft_estimation.pose_differentiator import PoseDifferentiator
 from soft_hw_bridge.fiber.integrate import integrate_curve
@@ -47,8 +50,21 @@ def estimates(robot: sd.Robot) -> None:
     estimator.estimate(0.015)
     differentiator = PoseDifferentiator(robot)
     differentiator.feed_poses(0.0, plates)
-    rest = JointSample(robot.rest, robot.rest, robot.rest)
-    JointPath(0.0, rest, [1.0], [robot.rest]).sample(0.5)
+
+
+def commands(robot: sd.Robot) -> None:
+    for joints in (True, False):
+        loop = ControlLoop(robot, PredictiveLaw(robot, PredictiveGains(), joints=joints))
+        loop.feed(State(0.0, robot.rest, np.zeros(robot.nq)))
+        here = loop.present(0.0)
+        if joints:
+            path = JointPath(0.0, here, [1.0], [robot.rest])
+            path.check(loop.limits)
+            loop.follow(0.0, path)
+        else:
+            loop.follow(0.0, PosePath(0.0, here.X_WT, [here.X_WT], 0.1, 0.5))
+        for t in T:
+            loop.step(t)
 
 
 def motions() -> None:
@@ -56,6 +72,7 @@ def motions() -> None:
     one, two = np.zeros(robot.nq), np.zeros((2, robot.nq))
     robot.linearize(one, one, one)
     estimates(robot)
+    commands(robot)
     for method in ('implicit', 'rk4', 'LSODA'):
         for q in (one, two):
             robot.simulate(q, q, None, T, method)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import rclpy
 from ros.bridge_listener import ERROR, OK, WARN, BridgeListener
 from soft_robot_suite.msg import ChamberPressures
 from std_srvs.srv import Trigger
@@ -18,9 +15,8 @@ from std_srvs.srv import Trigger
 from soft_dynamics.description import load_description
 from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.qos import COMMAND, SENSOR
-from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal, VtemTerminal
+from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal
 from soft_hw_bridge.emulators.serial import SerialEmulator
-from soft_hw_bridge.nodes.pressure_bridge import PressureBridge
 
 BRIDGE, COMMANDER = 'soft_hw_bridge.nodes.pressure_bridge', 'ros.nodes_for_test.commander'
 ROBOT = load_description('pneumatic_arm')
@@ -169,69 +165,6 @@ def test_after_an_emergency_stop_it_must_be_activated_again(
     commander.fill(modbus_valves, 100e3)
 
 
-@contextmanager
-def bridge_here(named: dict[str, Any]) -> Iterator[PressureBridge]:
-    """The node in this process, with these parameters."""
-    rclpy.init(args=['test', '--ros-args', *(x for k, v in named.items() for x in ('-p', f'{k}:={v}'))])
-    node = PressureBridge()
-    try:
-        yield node
-    finally:
-        node.destroy_node()
-        rclpy.try_shutdown()
-
-
-@pytest.mark.parametrize('configured', [False, True])
-def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(
-    modbus_valves: ModbusEmulator, configured: bool
-) -> None:
-    with bridge_here(params(modbus_valves, autostart=False)) as node:
-        if configured:
-            node.trigger_configure()
-        response = node._on_emergency_stop(None, Trigger.Response())
-        assert response.success
-        assert 'not active, stopped all the same' in response.message
-        if not configured:
-            node.trigger_configure()
-        for reason in ('emergency stop', 'no command yet'):
-            node.trigger_activate()
-            assert node.is_active
-            assert node._device is not None
-            assert node._device._guard.reason == reason
-            node.trigger_deactivate()
-
-
-def test_a_cleanup_does_not_wait_for_a_terminal_that_takes_long_to_start() -> None:
-    emulator = ModbusEmulator(VtemTerminal(start_time=60.0))
-    try:
-        named = params(emulator, autostart=False) | {'modbus.register_map': 'festo_vtem'}
-        with bridge_here(named) as node:
-            node.trigger_configure()
-            deadline = time.monotonic() + 10.0
-            while len(emulator.terminal.started) < 8:  # slots
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-            start = time.monotonic()
-            node.trigger_cleanup()
-            assert time.monotonic() - start < 10.0  # of the 20 s that the map allows a start
-    finally:
-        emulator.close()
-
-
-def test_a_command_that_is_read_while_the_device_is_given_up_harms_nobody() -> None:
-    """The thread of the device reads commands until it has ended."""
-
-    class Reader:
-        def read(self, _: bytes) -> Any:
-            node._device = None
-            raise ValueError('damaged')
-
-    refused: list[str] = []
-    node = SimpleNamespace(_device=SimpleNamespace(refuse=refused.append), _read=Reader())
-    PressureBridge._on_command(node, b'')  # type: ignore[arg-type]
-    assert refused == ['command that cannot be read: damaged']
-
-
 def kill_and_start(listener: BridgeListener, start: Callable[[], Any], bridge: Any) -> None:
     bridge.stop(signal.SIGKILL)
     start()
@@ -265,7 +198,7 @@ def test_who_comes_back_is_not_filled_by_commands_from_before(
     modbus_valves.commanded()  # it looks now
     comes_back(listener, start, bridge)
     listener.until_level(WARN, 'vented: waits for a command near zero')
-    listener.until_messages(50)
+    until(ros_client_node, modbus_valves, 0.0, 'venting along the ramp')
     assert stays_vented(ros_client_node, modbus_valves, 1.0)
     commander.fill(modbus_valves, 100e3)
 

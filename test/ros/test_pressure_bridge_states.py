@@ -1,0 +1,81 @@
+"""pressure_bridge in this process: stops, commands and ends in states that a process is seldom in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import rclpy
+from std_srvs.srv import Trigger
+
+from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal, VtemTerminal
+from soft_hw_bridge.nodes.pressure_bridge import PressureBridge
+
+
+@contextmanager
+def bridge(terminal: MpaTerminal | VtemTerminal, register_map: str) -> Iterator[tuple[PressureBridge, Any]]:
+    """The node, not configured, and the emulator of the terminal it is for."""
+    emulator = ModbusEmulator(terminal)
+    named = {
+        'robot': 'pneumatic_arm',
+        'autostart': False,
+        'modbus.host': '127.0.0.1',
+        'modbus.port': emulator.port,
+        'modbus.register_map': register_map,
+    }
+    rclpy.init(args=['test', '--ros-args', *(x for k, v in named.items() for x in ('-p', f'{k}:={v}'))])
+    node = PressureBridge()
+    try:
+        yield node, emulator
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+        emulator.close()
+
+
+@pytest.mark.parametrize('configured', [False, True])
+def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(configured: bool) -> None:
+    with bridge(MpaTerminal(), 'festo_mpa_vppm') as (node, _):
+        if configured:
+            node.trigger_configure()
+        response = node._on_emergency_stop(None, Trigger.Response())
+        assert response.success
+        assert 'not active, stopped all the same' in response.message
+        if not configured:
+            node.trigger_configure()
+        for reason in ('emergency stop', 'no command yet'):
+            node.trigger_activate()
+            assert node.is_active
+            assert node._device is not None
+            assert node._device._guard.reason == reason
+            node.trigger_deactivate()
+
+
+def test_a_cleanup_does_not_wait_for_a_terminal_that_takes_long_to_start() -> None:
+    with bridge(VtemTerminal(start_time=60.0), 'festo_vtem') as (node, emulator):
+        node.trigger_configure()
+        deadline = time.monotonic() + 10.0
+        while len(emulator.terminal.started) < 8:  # slots
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        start = time.monotonic()
+        node.trigger_cleanup()
+        assert time.monotonic() - start < 10.0  # of the 20 s that the map allows a start
+
+
+def test_a_command_that_is_read_while_the_device_is_given_up_harms_nobody() -> None:
+    """The thread of the device reads commands until it has ended."""
+
+    class Reader:
+        def read(self, _: bytes) -> Any:
+            node._device = None
+            raise ValueError('damaged')
+
+    refused: list[str] = []
+    node = SimpleNamespace(_device=SimpleNamespace(refuse=refused.append), _read=Reader())
+    PressureBridge._on_command(node, b'')  # type: ignore[arg-type]
+    assert refused == ['command that cannot be read: damaged']
