@@ -25,8 +25,8 @@ def receive(
     A simulated clock does not run while a datagram waits: on it, that is when the datagram is read.
     """
     data, notes, _, sender = receiver.recvmsg(size, socket.CMSG_SPACE(_TIMESPEC.size))
-    read_ns, wall_ns = now_ns(), time.time_ns()
-    if notes and abs(read_ns - wall_ns) < _SIMULATED_NS:
+    read_ns = now_ns()
+    if notes and abs(read_ns - time.time_ns()) < _SIMULATED_NS:
         seconds, nanoseconds = _TIMESPEC.unpack(notes[0][2])
-        read_ns -= max(wall_ns - (seconds * 1_000_000_000 + nanoseconds), 0)
+        read_ns = min(read_ns, seconds * 1_000_000_000 + nanoseconds)
     return data, sender, read_ns

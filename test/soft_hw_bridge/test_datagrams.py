@@ -30,6 +30,19 @@ def test_the_stamp_is_of_the_arrival_and_not_of_the_reading(pair):
     assert before - 1_000_000 <= arrived_ns <= after + 50_000_000
 
 
+def test_a_reader_held_up_while_it_reads_does_not_shift_the_stamp(pair):
+    receiver, send = pair
+
+    def held_up() -> int:
+        now_ns = time.time_ns()
+        time.sleep(0.2)
+        return now_ns
+
+    before = time.time_ns()
+    send(b'hello')
+    assert before - 1_000_000 <= receive(receiver, 100, held_up)[2] <= before + 100_000_000
+
+
 def test_on_a_simulated_clock_it_is_the_reading(pair):
     receiver, send = pair
     send(b'hello')
