@@ -28,8 +28,9 @@ METHOD = """
 `simulation.launch.xml` at ordinary priority without F/T sensor and `shape_publisher`: virtual rig, bridges, estimator,
 controller and model are processes of their own on one computer, and so is the listener that measures. The configuration
 controller is asked to follow Wang's figure of eight again and again; when states come too late it vents, as the last
-lines tell. A frame's way begins when the virtual Motive takes it in hand (its encoding counts; the time is in the
-packet) and ends when the DDS of another process has the command. Stages end when DDS gets the message from its node:
+lines tell. A frame's way begins when its packet is on the network, or would be had nobody held up the virtual Motive
+since it stamped the frame (the least time of all frames from stamp to socket is added to each stamp), and ends when the
+DDS of another process has the command. Stages end when DDS gets the message from its node:
 the poses at the very same places, the state that was begun after them, the next command. CPU is of one core, user and
 system. In the same run a process on each core, of the highest priority, only wakes up every 2 ms and notes when it was
 late: what the machine itself does to anybody. The row "machine awake" is of the frames on whose way no such wake-up was

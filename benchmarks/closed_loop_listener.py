@@ -13,10 +13,20 @@ import numpy as np
 from benchmarks.serialized import taken
 from soft_dynamics.arguments import Array
 from soft_dynamics.flat_messages import FIELDS, Flat, FlatReader
+from soft_hw_bridge.clock import ticks_to_ns
+from soft_hw_bridge.rig.config import MocapConfig
 
 POLL = 2e-2  # [s] DDS and the kernel note when things come: to look at them more often would only disturb
 SOONEST = 5e-5  # [s] no controller answers a state sooner: what is published earlier answers another one
 MOMENTS = ('sent', 'pose', 'state', 'command', 'arrived')
+
+
+class Frame(NamedTuple):
+    """A packet of motion capture: when stamped, by the clock of the device, and received [ns]; where the bodies are."""
+
+    stamped: int
+    received: int
+    places: bytes
 
 
 class Heard(NamedTuple):
@@ -67,7 +77,7 @@ class Listener:
         self.references = self.node.create_publisher(JointTrajectory, 'reference/configuration', COMMAND)
         here = '127.0.0.1'
         self._tap = NatNetClient(NatNetConfig(server=here, interface=here, command_port=mocap_port))
-        self.frames: list[tuple[int, bytes]] = []  # sending [ns] in host time, and where the bodies are
+        self.frames: list[Frame] = []
 
     def close(self) -> None:
         self._tap.close()
@@ -80,10 +90,21 @@ class Listener:
                 ear.drain()
             for sample in self._tap.poll(0.0):
                 frame, tick_hz = sample.frame, self._tap.info.tick_hz if self._tap.info else 10**9
-                waited = (frame.transmit_ticks - frame.mid_exposure_ticks) * 1_000_000_000 // tick_hz
                 bodies = [body.y_up_to_z_up().p_WB for body in frame.bodies if body.is_tracked]
-                self.frames.append((sample.stamp_ns + waited, np.array(bodies).tobytes()))
+                stamped = ticks_to_ns(frame.transmit_ticks, tick_hz)
+                self.frames.append(Frame(stamped, sample.receive_ns, np.array(bodies).tobytes()))
             time.sleep(POLL)
+
+    def sent_ns(self) -> list[int]:
+        """When each packet was on the network [ns], had the virtual Motive not been held up: never later than it was.
+
+        That counts the clock of this computer, faster by a known drift, and stamps a frame before it encodes it. The
+        least time from there to a socket, of all frames, is taken for that of each.
+        """
+        stamped = np.array([frame.stamped for frame in self.frames])
+        since = np.rint((stamped - stamped[0]) / (1.0 + 1e-6 * MocapConfig().clock_drift)).astype(np.int64)
+        received = np.array([frame.received for frame in self.frames])
+        return (since + np.min(received - since)).tolist()
 
     @property
     def is_complete(self) -> bool:
@@ -111,7 +132,7 @@ def ways(listener: Listener, begin_ns: int, end_ns: int) -> Ways:
     stamps = np.array([heard.message.stamp_ns for heard in states])
     commanded = np.array([heard.published for heard in listener.commands.messages])
     found, lost = [], 0
-    for sent, places in listener.frames:
+    for sent, (_, _, places) in zip(listener.sent_ns(), listener.frames, strict=True):
         if not begin_ns <= sent < end_ns:
             continue
         pose = poses.get(places)

@@ -32,8 +32,6 @@ def environment(base: Mapping[str, str] = os.environ) -> dict[str, str]:
         if key not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'PYTHONHOME')
     }
     env.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
-    # A node that is killed while it holds shared memory of Fast DDS may lock out those that come after it.
-    env.setdefault('FASTDDS_BUILTIN_TRANSPORTS', 'UDPv4')
     env.setdefault('ROS_LOG_DIR', str(ROOT / 'log' / 'ros'))
     env['NUMBA_CACHE_DIR'] = str(kernel_cache(ROOT))
     env.setdefault('OMP_WAIT_POLICY', 'PASSIVE')  # threads that wait must not take the core of another node
