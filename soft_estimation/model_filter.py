@@ -104,6 +104,20 @@ class ModelFilter:
         """Any measurement."""
         self._insert(Entry(measurement.t, measurement))
 
+    def catch_up(self) -> None:
+        """Do what was fed, in the order of time: samples that came together are done together.
+
+        Whoever asks for the state has it done; whoever has time before may do so.
+        """
+        while self._done < len(self._log):
+            item = self._log[self._done]
+            self._apply(self._log[self._done - 1], item)
+            self._done += 1
+            if item.begins_anew:  # the base may have been found elsewhere
+                for later in self._log[self._done :]:
+                    if isinstance(later.measurement, PoseSet):
+                        later.measurement = self._measured_again(later.measurement, later.measurement.sensors)
+
     # ---- what comes out ----------------------------------------------------------------------------------------------
 
     @property
@@ -114,19 +128,19 @@ class ModelFilter:
     def located(self) -> bool:
         """Whether a sample has been let in: before, the state is a guess."""
         if self._log and self._log[self._done - 1].accepted_at == -math.inf:
-            self._catch_up()
+            self.catch_up()
         return bool(self._log) and self._log[self._done - 1].accepted_at > -math.inf
 
     @property
     def accepted_at(self) -> float:
         """When the last sample that was let in had been measured, -inf if none was."""
-        self._catch_up()
+        self.catch_up()
         return self._log[-1].accepted_at if self._log else -math.inf
 
     @property
     def shown_at(self) -> float:
         """The same of samples that show the shape: with a wrench or the pose of the base alone it is a guess."""
-        self._catch_up()
+        self.catch_up()
         return self._log[-1].shown_at if self._log else -math.inf
 
     @property
@@ -138,23 +152,23 @@ class ModelFilter:
     @property
     def innovations(self) -> dict[str, Innovations]:
         """By sensor."""
-        self._catch_up()
+        self.catch_up()
         return self._innovations
 
     @property
     def resets(self) -> int:
         """How often the state was lost and begun anew."""
-        self._catch_up()
+        self.catch_up()
         return self._resets
 
     def estimate(self, t: float) -> Estimate:
         """The state at time t [s], not before the last sample. Raises ValueError before the first sample."""
         if not self._log:
             raise ValueError('estimate: nothing was fed yet')
-        self._catch_up()
+        self.catch_up()
         if t > self._log[-1].belief.t + AHEAD * self.process.noise.step:  # kept, not computed anew each time
             self._insert(Entry(max(t, self._log[-1].t)))
-            self._catch_up()
+            self.catch_up()
         last, n = self._log[-1], self.process.n
         t = max(t, last.t)
         x, variance = self.process.glance(last.belief, t, last.mean_pressure(t), self._known_until(last))
@@ -164,12 +178,12 @@ class ModelFilter:
 
     def belief(self) -> Belief:
         """Mean and covariance after the last sample."""
-        self._catch_up()
+        self.catch_up()
         return self._log[-1].belief
 
     def smoothed(self) -> list[Belief]:
         """Beliefs at all kept times, each from everything before and after it: for recordings, `history` = inf."""
-        self._catch_up()
+        self.catch_up()
         return smoothed(self.process, self._log)
 
     def report(self) -> dict[str, object]:
@@ -200,20 +214,9 @@ class ModelFilter:
         oldest = bisect.bisect_left(self._log, self._log[-1].t - self.config.history, key=time_of) - 1
         if oldest > 0:
             if oldest >= self._done:
-                self._catch_up()
+                self.catch_up()
             del self._log[:oldest]
             self._done -= oldest
-
-    def _catch_up(self) -> None:
-        """Bring the beliefs up to date, in the order of time: samples that came together are done together."""
-        while self._done < len(self._log):
-            item = self._log[self._done]
-            self._apply(self._log[self._done - 1], item)
-            self._done += 1
-            if item.begins_anew:  # the base may have been found elsewhere
-                for later in self._log[self._done :]:
-                    if isinstance(later.measurement, PoseSet):
-                        later.measurement = self._measured_again(later.measurement, later.measurement.sensors)
 
     def _apply(self, last: Entry, item: Entry) -> None:
         """Fill in the belief after an entry from the one before it."""

@@ -34,7 +34,7 @@ from soft_dynamics.ros.lifecycle import ManagedNode
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND
 
-LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # sensors heard in passing
+LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # worth less than the next one
 _LARGEST = 200_000  # [bytes] of a reference: rclpy needs 10 ms and more for 100 kB, while no command is made
 _CYCLES_PER_TIMEOUT = 2.0  # commands further apart would vent the pressure bridge
 _TELL_PERIOD = 1.0  # [s] at least between two lines about the same mode
@@ -94,9 +94,7 @@ class ControllerNode(ManagedNode):
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/command', COMMAND)
         self._others: Subscription | None = None
         self._hear_others()
-        self.create_subscription(
-            SoftState, 'state', self._on_state, COMMAND, raw=True
-        )  # only the newest counts
+        self.create_subscription(SoftState, 'state', self._on_state, LATEST, raw=True)
         in_passing(
             self.create_subscription(
                 ChamberPressures, 'pressure/measured', self._on_measured, LATEST, raw=True

@@ -52,7 +52,8 @@ class SensorInputs:
     """Subscribes to the sensors of a setup and offers each of their messages as a Sample.
 
     One kind of sensor leads, the best that is heard: the node is woken by its messages. Of the others, and of the
-    pressures, it takes in passing what is there by then, of each sensor the newest message.
+    pressures, it takes in passing what is there by then, of each sensor the newest message; once the state is out, if
+    the leader sees the shape: then what is in passing is newer than its sample, and can wait for the next.
 
     pressure, wrench_B: the last ones that were fed, the wrench about the base and in its axes; None before.
     """
@@ -107,7 +108,8 @@ class SensorInputs:
     def _follow(self, leading: str) -> None:
         self.leading = leading
         for subscription, kind in self._topics.items():
-            in_passing(subscription, kind != leading and not self._setup.config.at_samples)
+            passes = kind != leading and not self._setup.config.at_samples
+            in_passing(subscription, passes, has_time=leading != 'ft')
         if self._node.executor is not None:
             self._node.executor.wake()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from contextlib import suppress
 from typing import Any
 
 import numba
@@ -147,6 +148,8 @@ class StateEstimator(ManagedNode):
             return
         self._sources.add(sample.kind)
         if sample.kind not in self._showing:
+            with suppress(*FAILURES):  # of which the next state tells
+                self._estimator.catch_up()  # now, and not when the next frame waits for it
             return
         self._samples.tick(self._now_ns * 1e-9)
         is_due &= inputs.is_led_by(sample.kind, now)
