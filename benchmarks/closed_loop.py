@@ -10,7 +10,6 @@ import importlib.util
 import os
 import platform
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -64,7 +63,6 @@ def measure(options: argparse.Namespace, say: Callable[[str], None]) -> Run:
     import rclpy
 
     import soft_dynamics as sd
-    from soft_dynamics.ros.priority import raise_priority
     from tools.demo_figures import Eight
     from tools.simulation import Simulation
 
@@ -74,10 +72,7 @@ def measure(options: argparse.Namespace, say: Callable[[str], None]) -> Run:
     if not options.everything:
         arguments |= {'shape': 'false', 'ft': 'none'}
     with Simulation(say, robot=ROBOT, **arguments) as simulation:
-        listener = Listener(simulation.ports['mocap_port'])
-        if options.realtime:  # its DDS stands for the next node of the loop; the rest of it has time
-            raise_priority(options.realtime)
-            os.sched_setscheduler(threading.get_native_id(), os.SCHED_FIFO, os.sched_param(1))
+        listener = Listener(simulation.ports['mocap_port'], options.realtime)
         try:
             deadline = time.monotonic() + PATIENCE
 

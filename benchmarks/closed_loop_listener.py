@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Callable
 from copy import copy
@@ -53,35 +55,49 @@ class Ear:
 
 
 class Listener:
-    """Hears poses, states and commands, and the packets themselves as a second client of the virtual Motive."""
+    """Hears poses, states and commands, and the packets themselves as a second client of the virtual Motive.
 
-    def __init__(self, mocap_port: int) -> None:
+    Its DDS for commands stands for the next node of the loop and has its real-time priority, 0 if none. Poses and
+    states, whose times are in the messages, it hears with another DDS that lets all others go first.
+    """
+
+    def __init__(self, mocap_port: int, priority: int) -> None:
         import rclpy
         from soft_robot_suite.msg import BodyPoses, ChamberPressures, SoftState
         from trajectory_msgs.msg import JointTrajectory
 
+        from soft_dynamics.ros.priority import raise_priority
         from soft_dynamics.ros.qos import COMMAND, SENSOR
         from soft_hw_bridge.natnet.client import NatNetClient, NatNetConfig
 
-        self.node = rclpy.create_node('closed_loop_listener')
         deep = copy(SENSOR)  # nobody has to wait for this listener's word that it has heard
         deep.depth = 2000  # and slow as it is, it loses nothing
 
-        def hear(kind: Any, topic: str) -> Ear:
-            subscription = self.node.create_subscription(kind, topic, lambda _: None, deep)
+        def hear(node: Any, kind: Any, topic: str) -> Ear:
+            subscription = node.create_subscription(kind, topic, lambda _: None, deep)
             return Ear(subscription, FlatReader(FIELDS[kind.__name__]))
 
-        self.poses = hear(BodyPoses, 'mocap/frame')
-        self.states = hear(SoftState, 'state')
-        self.commands = hear(ChamberPressures, 'pressure/command')
-        self.references = self.node.create_publisher(JointTrajectory, 'reference/configuration', COMMAND)
+        next_node = rclpy.create_node('closed_loop_listener')
+        self.commands = hear(next_node, ChamberPressures, 'pressure/command')
+        self.references = next_node.create_publisher(JointTrajectory, 'reference/configuration', COMMAND)
+        if priority:
+            raise_priority(priority)
+            os.sched_setscheduler(threading.get_native_id(), os.SCHED_FIFO, os.sched_param(1))
+        self._aside = rclpy.Context()  # its threads have the priority of this one
+        rclpy.init(context=self._aside)
+        bystander = rclpy.create_node('closed_loop_bystander', context=self._aside)
+        self.poses = hear(bystander, BodyPoses, 'mocap/frame')
+        self.states = hear(bystander, SoftState, 'state')
+        self._nodes = (next_node, bystander)
         here = '127.0.0.1'
         self._tap = NatNetClient(NatNetConfig(server=here, interface=here, command_port=mocap_port))
         self.frames: list[Frame] = []
 
     def close(self) -> None:
         self._tap.close()
-        self.node.destroy_node()
+        for node in self._nodes:
+            node.destroy_node()
+        self._aside.try_shutdown()
 
     def run(self, is_over: Callable[[], bool]) -> None:
         """Listen."""
