@@ -31,6 +31,7 @@ def environment(base: Mapping[str, str] = os.environ) -> dict[str, str]:
         for key, value in base.items()
         if key not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'PYTHONHOME')
     }
+    env.pop('PYTHONDONTWRITEBYTECODE', None)  # with it every node compiles its sources at every start
     env.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     env.setdefault('ROS_LOG_DIR', str(ROOT / 'log' / 'ros'))
     env['NUMBA_CACHE_DIR'] = str(kernel_cache(ROOT))

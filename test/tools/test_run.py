@@ -32,6 +32,11 @@ def test_environment_does_not_depend_on_the_shell() -> None:
 
 
 @pytest.mark.ros
+def test_what_python_compiles_is_kept() -> None:
+    assert 'PYTHONDONTWRITEBYTECODE' not in environment_from({'PYTHONDONTWRITEBYTECODE': '1'})
+
+
+@pytest.mark.ros
 def test_the_user_may_open_the_network() -> None:
     assert (
         environment_from({'ROS_AUTOMATIC_DISCOVERY_RANGE': 'SUBNET'})['ROS_AUTOMATIC_DISCOVERY_RANGE']
