@@ -14,6 +14,8 @@ from soft_control.loop import ControlLoop
 from soft_control.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import JointPath, PosePath
 from soft_control.safety import State
+from soft_estimation.body_poses import poses_from_quaternions
+from soft_estimation.fiber import frames_along
 from soft_estimation.model_filter import ModelFilter
 from soft_estimation.pose_differentiator import PoseDifferentiator
 from soft_hw_bridge.fiber.integrate import integrate_curve
@@ -42,6 +44,9 @@ def states() -> None:
 
 def estimates(robot: sd.Robot) -> None:
     plates = {f'plate{k}': X_BF for k, X_BF in enumerate(robot.forward_kinematics(robot.rest))}
+    poses_from_quaternions(np.array([[0.0, 0.0, 0.0, 1.0]]), np.zeros((1, 3)))
+    s = np.linspace(0.0, 1.0, 30)
+    frames_along(s, np.stack([0.0 * s, 0.0 * s, s], 1), [1.0])
     estimator = ModelFilter(robot)
     for t in T:
         estimator.feed_pressure(t, np.zeros(len(robot.chamber_names)))

@@ -37,7 +37,7 @@ def measured(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Quaternions (5, 4) and places (5, 3) of all plates in the world."""
     mount = pose_from_rpy(ARM.description.mount.position, ARM.description.mount.rpy)
     X_WS = mount @ ARM.forward_kinematics(q)
-    return Rotation.from_matrix(X_WS[:, :3, :3]).as_quat(), X_WS[:, :3, 3]
+    return Rotation.from_matrix(X_WS[:, :3, :3]).as_quat(), X_WS[:, :3, 3].copy()
 
 
 @given(st.lists(st.tuples(SCALE, st.none() | st.tuples(st.integers(0, 3), BROKEN)), min_size=5, max_size=5))
