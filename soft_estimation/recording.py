@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,7 @@ class Recording:
     seen: npt.NDArray[np.bool_] | None = None
     source: str = 'arrays'
     bandwidth: float | None = None
+    begin: float = 0.0  # [s] t = 0 after the first message of the bag
 
     def __post_init__(self) -> None:
         object.__setattr__(self, 't', as_array('t', self.t))
@@ -79,11 +81,12 @@ class Recording:
         rows = (self.t >= start - 1e-9) & (self.t <= end + 1e-9)
         if np.count_nonzero(rows) < 2:
             raise ValueError(f'part: expected times within 0 to {self.t[-1]:g} s, got {start:g} to {end:g}')
-        cut = {
+        cut: dict[str, Any] = {
             name: None if (value := getattr(self, name)) is None else value[rows]
             for name in ('t', 'q', 'qd', 'qdd', 'pressure', 'wrench_B', 'seen')
         }
-        return replace(self, **{**cut, 't': self.t[rows] - self.t[rows][0]})
+        first = float(self.t[rows][0])
+        return replace(self, **{**cut, 't': self.t[rows] - first}, begin=self.begin + first)
 
 
 def _check_times(t: Array) -> None:
@@ -221,7 +224,7 @@ def _on_grid(
     seen = np.minimum(grid - found.t[after - 1], found.t[after] - grid) <= GAP
     q, qd, qdd = found.position(grid), found.rate(grid), found.acceleration(grid)
     motion = q, qd, qdd, pressure, wrench, seen
-    return Recording(robot.name, grid - start, *motion, found.source, found.bandwidth)
+    return Recording(robot.name, grid - start, *motion, found.source, found.bandwidth, float(start))
 
 
 def resample(t: Array, values: Array, grid: Array) -> Array:

@@ -22,6 +22,7 @@ from soft_dynamics.arguments import Array
 from soft_dynamics.bags import BagWriter, SampleWriter
 from soft_dynamics.description import Sensor
 from soft_dynamics.simulate import Trajectory
+from soft_estimation.command import run_command
 from soft_estimation.configuration import frame_index
 from soft_estimation.poses import inverse, pose_from_rpy
 from soft_estimation.progress import ProgressBar
@@ -161,32 +162,39 @@ def write_bag(
     return path
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
         prog='python -m tools.made_bag',
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument('robot', help='shipped robot or the path of a robot file')
-    parser.add_argument('out', type=Path, help='folder of the new bag')
-    parser.add_argument('--seconds', type=float, default=30.0)
-    parser.add_argument('--streams', nargs='+', choices=RATES, default=list(RATES))
-    parser.add_argument('--noise', type=float, default=0.0, help='of the coordinates [rad or m]')
-    options = parser.parse_args()
-    try:
-        robot = sd.load(options.robot)
-        streams = options.streams
-        if not any(sensor.kind == 'ft' for sensor in robot.description.sensors):
-            streams = [stream for stream in streams if stream != 'wrench']
-        rig = Rig(robot, driven(robot, options.seconds, 200.0), noise=options.noise)
-        with ProgressBar('writing') as bar:
-            write_bag(options.out, rig, streams, progress=bar)
-    except (ValueError, OSError, sd.SoftRobotError) as error:
-        print(error, file=sys.stderr)
-        return 1
+    made.add_argument('robot', help='shipped robot or the path of a robot file')
+    made.add_argument('out', type=Path, help='folder of the new bag')
+    made.add_argument('--seconds', type=float, default=30.0)
+    made.add_argument('--streams', nargs='+', choices=RATES, default=list(RATES))
+    made.add_argument('--noise', type=float, default=0.0, help='of the coordinates [rad or m]')
+    return made
+
+
+def command(options: argparse.Namespace) -> int:
+    if not 0.1 <= options.seconds <= 1e5:
+        raise ValueError(f'--seconds: expected 0.1 to 100000, got {options.seconds:g}')
+    robot = sd.load(options.robot)
+    streams = options.streams
+    if not any(sensor.kind == 'ft' for sensor in robot.description.sensors):
+        streams = [stream for stream in streams if stream != 'wrench']
+    if options.out.exists():
+        raise FileExistsError(f'bag {options.out}: exists already')
+    rig = Rig(robot, driven(robot, options.seconds, 200.0), noise=options.noise)
+    with ProgressBar('writing') as bar:
+        write_bag(options.out, rig, streams, progress=bar)
     size = sum(file.stat().st_size for file in options.out.iterdir())
     print(f'{options.out}: {options.seconds:g} s of {robot.name}, {", ".join(streams)}, {size / 1e6:.0f} MB')
     return 0
+
+
+def main(args: list[str] | None = None) -> int:
+    return run_command('tools.made_bag', parser(), command, args)
 
 
 if __name__ == '__main__':

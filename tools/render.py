@@ -3,13 +3,16 @@
 python -m tools.render honeycomb_arm --out honeycomb_arm.png
 python -m tools.render honeycomb_arm --animate --out swing.gif       let go of the pose, without pressure
 python -m tools.render my_arm.yaml --pose 0.4 0 0.3 0 -0.6 0         the coordinates, in the robot's order
+python -m tools.render honeycomb_arm --bag run1 --at 3               what RViz would have shown; --animate: all of it
 python -m tools.render --readme docs/figures/readme.png              the shipped robots in one row
 """
 
 from __future__ import annotations
 
 import argparse
+import secrets
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +28,10 @@ from matplotlib.colors import to_rgb
 
 import soft_dynamics as sd
 from soft_dynamics.description import Link
-from soft_dynamics.tube import frame_poses, rings, segment_pressures, tube
+from soft_dynamics.tube import Tube, frame_poses, rings, segment_pressures, tube
+from soft_estimation.command import run_command
+from tools.drawing import Camera, Scene, plate, skin
+from tools.recorded_scene import Moment, RecordedScene
 
 POSES = {  # coordinates that show what the robot can do
     'bending_actuator': [-0.22, -0.24, -0.26, -0.28, -0.30],
@@ -41,74 +47,17 @@ VIEWS = {
 VIEW = (-62.0, 18.0)  # azimuth, elevation [deg]
 SHADES = plt.get_cmap('viridis')
 PLATE, RIGID, GROUND, SHADOW, LINE = '#5b626d', '#c3c8cf', '#f5f6f8', '#dde0e5', '#e3e6ea'
-LIGHT = np.array([-0.45, -0.65, 1.0]) / np.linalg.norm([0.45, 0.65, 1.0])
 FRAME_COLORS = ('#D55E00', '#009E73', '#0072B2')  # x, y, z
+GHOST, PATH, FORCE = (
+    '#D65E00',
+    '#0073B3',
+    '#CC78A6',
+)  # predicted body, reference, wrench: those of shape_publisher
+FORCE_SCALE = 0.02  # [m/N] likewise
+DURATION = 3.0  # [s] of an animation without a bag
 FULL_CURVATURE = (
     1.2  # [rad] a body bent by this much over its whole length has the brightest colour, if none has more
 )
-
-
-class Camera(NamedTuple):
-    """An orthographic view: right, up and towards the eye, in the world of ROS."""
-
-    axes: np.ndarray  # (3, 3)
-
-    @classmethod
-    def at(cls, azimuth: float, elevation: float) -> Camera:
-        a, e = np.radians([azimuth, elevation])
-        eye = np.array([np.cos(a) * np.cos(e), np.sin(a) * np.cos(e), np.sin(e)])
-        right = np.array([-np.sin(a), np.cos(a), 0.0])
-        return cls(np.stack([right, np.cross(eye, right), eye]))
-
-    def see(self, points: np.ndarray) -> np.ndarray:
-        """(right, up, nearness) of points (..., 3)."""
-        return points @ self.axes.T
-
-
-class Scene:
-    """Polygons and lines of one picture, sorted by nearness when drawn."""
-
-    def __init__(self, camera: Camera) -> None:
-        self.camera = camera
-        self.quads: list[np.ndarray] = []
-        self.colors: list[np.ndarray] = []
-
-    def add(self, quads: np.ndarray, colors: np.ndarray) -> None:
-        """Faces (m, 4, 3) with colours (m, 3), lit from the upper left."""
-        normal = np.cross(quads[:, 2] - quads[:, 0], quads[:, 3] - quads[:, 1])
-        normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
-        eye = self.camera.axes[2]
-        normal *= np.where(normal @ eye < 0.0, -1.0, 1.0)[:, None]
-        half = (LIGHT + eye) / np.linalg.norm(LIGHT + eye)
-        lit = 0.55 + 0.50 * np.clip(normal @ LIGHT, 0.0, 1.0)
-        shine = 0.35 * np.clip(normal @ half, 0.0, 1.0) ** 24
-        self.quads.append(quads)
-        self.colors.append(np.clip(colors * lit[:, None] + shine[:, None], 0.0, 1.0))
-
-    def draw(self, axes: Axes) -> None:
-        quads, colors = np.concatenate(self.quads), np.concatenate(self.colors)
-        seen = self.camera.see(quads)
-        order = np.argsort(seen[..., 2].mean(axis=1))
-        faces, shades = seen[order, :, :2], colors[order]
-        axes.add_collection(PolyCollection(faces, facecolors=shades, edgecolors=shades, lw=0.3, zorder=3))
-
-
-def skin(ring: np.ndarray, color: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quads between successive rings (n, sides, 3), with the mean colour of both."""
-    after = np.roll(ring, -1, axis=1)
-    quads = np.stack([ring[:-1], ring[1:], after[1:], after[:-1]], axis=2).reshape(-1, 4, 3)
-    colors = np.repeat(0.5 * (color[:-1] + color[1:]), ring.shape[1], axis=0)
-    return quads, colors
-
-
-def plate(centre: np.ndarray, axis: np.ndarray, radius: float, thickness: float) -> np.ndarray:
-    """A flat cylinder with both ends closed, as rings."""
-    normal = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
-    normal /= np.linalg.norm(normal)
-    angle = np.linspace(0.0, 2.0 * np.pi, 32, endpoint=False)
-    around = np.cos(angle)[:, None] * normal + np.sin(angle)[:, None] * np.cross(axis, normal)
-    profile = [(-0.5, 0.0), (-0.5, 0.5), (-0.5, 1.0), (0.5, 1.0), (0.5, 0.5), (0.5, 0.0)]
-    return np.stack([centre + h * thickness * axis + r * radius * around for h, r in profile])
 
 
 def body_colors(robot: sd.Robot, body: Any, color_by: str, pressure: np.ndarray, full: float) -> np.ndarray:
@@ -121,12 +70,6 @@ def body_colors(robot: sd.Robot, body: Any, color_by: str, pressure: np.ndarray,
     return colors
 
 
-def full_curvature(robot: sd.Robot, poses: np.ndarray) -> float:
-    """The curvature [1/m] that gets the brightest colour: the largest in the poses, a gentle bend at least."""
-    largest = max(tube(robot, q).curvature.max() for q in poses)
-    return max(largest, FULL_CURVATURE / robot.length)
-
-
 class Stage(NamedTuple):
     """What stays while the robot moves: the floor, and the curvature [1/m] that gets the brightest colour."""
 
@@ -135,9 +78,8 @@ class Stage(NamedTuple):
     full: float
 
     @classmethod
-    def of(cls, robot: sd.Robot, poses: np.ndarray) -> Stage:
+    def of(cls, robot: sd.Robot, bodies: list[Tube]) -> Stage:
         """The floor is under the base of an upright arm, under everything where the arm lies or hangs."""
-        bodies = [tube(robot, q) for q in poses]
         points = np.concatenate([rings(body) for body in bodies]).reshape(-1, 3)
         low, high = points.min(axis=0), points.max(axis=0)
         rise = bodies[0].tangents[0, 2]
@@ -147,31 +89,51 @@ class Stage(NamedTuple):
         return cls(np.array([*0.5 * (low + high)[:2], z]), float(span), float(full))
 
 
-def draw(axes: Axes, robot: sd.Robot, q: np.ndarray, options: argparse.Namespace, stage: Stage) -> None:
-    """One robot in one pose."""
+def bodies_of(robot: sd.Robot, moment: Moment, offset: np.ndarray, samples: int = 12) -> list[Tube]:
+    """The measured body and, if there is one, the predicted body, `offset` [m] beside it."""
+    bodies = [tube(robot, moment.q, samples)]
+    if moment.predicted is not None:
+        ghost = tube(robot, moment.predicted, samples)
+        bodies.append(ghost._replace(points=ghost.points + offset))
+    return bodies
+
+
+def draw(axes: Axes, robot: sd.Robot, moment: Moment, options: argparse.Namespace, stage: Stage) -> None:
+    """One robot at one moment."""
     camera = Camera.at(*(options.view or VIEWS.get(robot.name, VIEW)))
-    body, frames = tube(robot, q, 24), frame_poses(robot, q)
-    skin_rings = rings(body, 28)
+    body, *ghosts = bodies_of(robot, moment, np.array(options.predicted_offset), 24)
+    skins = [rings(each, 28) for each in (body, *ghosts)]
     scene = Scene(camera)
-    pressure = options.pressure if options.pressure is not None else np.zeros(len(robot.chamber_names))
-    scene.add(*skin(skin_rings, body_colors(robot, body, options.color_by, pressure, stage.full)))
-    thickness, grey = 0.035 * robot.length, np.array(to_rgb(PLATE))
+    scene.add(*skin(skins[0], body_colors(robot, body, options.color_by, moment.pressure, stage.full)))
+    for ghost in skins[1:]:
+        scene.add(*skin(ghost, np.tile(to_rgb(GHOST), (len(ghost), 1))), alpha=0.4)
+    add_plates(scene, body, 0.035 * robot.length)
+    draw_ground(axes, camera, stage, skins)
+    scene.draw(axes)
+    if options.frames:
+        draw_frames(axes, camera, frame_poses(robot, moment.q), 0.16 * robot.length)
+    if moment.path is not None:
+        axes.plot(*camera.see(moment.path)[:, :2].T, color=PATH, lw=1.8, zorder=5)
+    if moment.force is not None:
+        ends = body.points[0] + np.outer([0.0, FORCE_SCALE], moment.force)
+        start, end = camera.see(ends)[:, :2]
+        axes.annotate('', end, start, arrowprops={'arrowstyle': '-|>', 'color': FORCE, 'lw': 2.5}, zorder=6)
+        axes.update_datalim([start, end])
+
+
+def add_plates(scene: Scene, body: Tube, thickness: float) -> None:
+    """A plate behind the base, which lies behind it, and one at the end of every segment."""
     first = np.flatnonzero(np.diff(body.segment, prepend=-1))
     ends = np.append(first[1:] - 1, len(body.points) - 1)
     for k, scale, thick in [(0, 1.25, 1.6), *((e, 1.06, 0.5) for e in ends)]:
-        centre = body.points[k] - 0.5 * thick * thickness * body.tangents[k] * (
-            k == 0
-        )  # the base lies behind
+        behind = 0.5 * thick * thickness * (k == 0)
+        centre = body.points[k] - behind * body.tangents[k]
         ring = plate(centre, body.tangents[k], scale * body.radius[k], thick * thickness)
-        scene.add(*skin(ring, np.tile(grey, (len(ring), 1))))
-    draw_ground(axes, camera, stage, skin_rings)
-    scene.draw(axes)
-    if options.frames:
-        draw_frames(axes, camera, frames, 0.16 * robot.length)
+        scene.add(*skin(ring, np.tile(to_rgb(PLATE), (len(ring), 1))))
 
 
-def draw_ground(axes: Axes, camera: Camera, stage: Stage, skin_rings: np.ndarray) -> None:
-    """A round floor with a grid, and the shadow of the body under a light from above."""
+def draw_ground(axes: Axes, camera: Camera, stage: Stage, skins: list[np.ndarray]) -> None:
+    """A round floor with a grid, and the shadows of the bodies under a light from above."""
     middle, span, _ = stage
     angle = np.linspace(0.0, 2.0 * np.pi, 90)
     rim = middle + span * np.stack([np.cos(angle), np.sin(angle), 0.0 * angle], axis=1)
@@ -188,7 +150,7 @@ def draw_ground(axes: Axes, camera: Camera, stage: Stage, skin_rings: np.ndarray
     axes.add_collection(
         LineCollection([camera.see(line)[:, :2] for line in lines], colors=LINE, lw=0.6, zorder=1)
     )
-    shadow, _ = skin(skin_rings, np.zeros((len(skin_rings), 3)))
+    shadow = np.concatenate([skin(rings_of, np.zeros((len(rings_of), 3)))[0] for rings_of in skins])
     shadow[..., 2] = middle[2]
     axes.add_collection(
         PolyCollection(camera.see(shadow)[..., :2], facecolors=SHADOW, edgecolors=SHADOW, lw=0.4, zorder=2)
@@ -212,33 +174,53 @@ def finish(axes: Axes) -> None:
     axes.axis('off')
 
 
-def picture(robot: sd.Robot, q: np.ndarray, options: argparse.Namespace) -> None:
+def moments(robot: sd.Robot, options: argparse.Namespace) -> list[Moment]:
+    """What is to be seen, picture after picture: of the recording, of the robot let go in the pose, or the pose."""
+    if options.bag:
+        scene = RecordedScene(options.bag, robot)
+        end = scene.recording.duration
+        if not options.animate:
+            return [scene.at(end if options.at is None else options.at)]
+        start = options.at or 0.0
+        stop = end if options.duration is None else min(end, start + options.duration)
+        return [scene.at(t) for t in np.arange(start, stop, 1.0 / options.fps)] or [scene.at(start)]
+    q, pressure = pose_of(robot, options.pose), pressure_of(robot, options.pressure)
+    if not options.animate:
+        return [Moment(q, pressure)]
+    t = np.arange(0.0, options.duration or DURATION, 1.0 / options.fps)
+    run = robot.simulate(q, np.zeros(robot.nq), np.zeros((len(t), len(pressure))), t)
+    return [Moment(q, pressure) for q in run.q]
+
+
+def stage_of(robot: sd.Robot, shown: list[Moment], options: argparse.Namespace) -> Stage:
+    offset = np.array(options.predicted_offset)
+    return Stage.of(robot, [body for moment in shown for body in bodies_of(robot, moment, offset)])
+
+
+def picture(robot: sd.Robot, shown: list[Moment], options: argparse.Namespace) -> None:
     figure, axes = plt.subplots(figsize=(5.0, 5.0))
-    draw(axes, robot, q, options, Stage.of(robot, q[None]))
+    draw(axes, robot, shown[0], options, stage_of(robot, shown, options))
     finish(axes)
     save(figure, options.out)
 
 
-def animation(robot: sd.Robot, q: np.ndarray, options: argparse.Namespace) -> None:
-    """The motion that follows when the robot is let go of in pose q."""
-    t = np.arange(0.0, options.duration, 1.0 / options.fps)
-    still, none = np.zeros(robot.nq), np.zeros((len(t), len(robot.chamber_names)))
-    motion = robot.simulate(q, still, none, t).q
-    few = motion[:: max(1, len(t) // 12)]
-    stage = Stage.of(robot, few)
+def animation(robot: sd.Robot, shown: list[Moment], options: argparse.Namespace) -> None:
+    few = shown[:: max(1, len(shown) // 12)]
+    stage = stage_of(robot, few, options)
     figure, axes = plt.subplots(figsize=(3.6, 3.6), dpi=90)
-    for pose in few:
-        draw(axes, robot, pose, options, stage)
+    for moment in few:
+        draw(axes, robot, moment, options, stage)
     finish(axes)
     limits = {'xlim': axes.get_xlim(), 'ylim': axes.get_ylim()}
 
     def frame(k: int) -> None:
         axes.clear()
-        draw(axes, robot, motion[k], options, stage)
+        draw(axes, robot, shown[k], options, stage)
         finish(axes)
         axes.set(**limits)
 
-    FuncAnimation(figure, frame, frames=len(t)).save(options.out, PillowWriter(fps=options.fps))
+    film = FuncAnimation(figure, frame, frames=len(shown))
+    write(options.out, lambda path: film.save(path, PillowWriter(fps=options.fps)))
     plt.close(figure)
 
 
@@ -248,17 +230,27 @@ def readme(options: argparse.Namespace) -> None:
     figure, panels = plt.subplots(1, 5, figsize=(11.0, 2.7))
     for axes, name in zip(panels, names, strict=True):
         robot = sd.load(name)
-        q = np.array(POSES[name])
-        draw(axes, robot, q, options, Stage.of(robot, q[None]))
+        shown = [Moment(np.array(POSES[name]), np.zeros(len(robot.chamber_names)))]
+        draw(axes, robot, shown[0], options, stage_of(robot, shown, options))
         finish(axes)
         axes.set_title(name, loc='center', y=-0.12)
     options.out = options.readme
     save(figure, options.out)
 
 
-def save(figure: Any, out: Path) -> None:
+def write(out: Path, how: Callable[[Path], object]) -> None:
+    """A whole file or none: who is interrupted leaves nothing behind."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=130, facecolor='white')
+    aside = out.with_name(f'.{secrets.token_hex(4)}{out.name}')
+    try:
+        how(aside)
+        aside.replace(out)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def save(figure: Any, out: Path) -> None:
+    write(out, lambda path: figure.savefig(path, dpi=130, facecolor='white'))
     plt.close(figure)
 
 
@@ -273,44 +265,78 @@ def pose_of(robot: sd.Robot, given: list[float] | None) -> np.ndarray:
     return np.array(POSES[robot.name]) if robot.name in POSES else robot.rest + 0.1
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog='python -m tools.render', description=(__doc__ or '').splitlines()[0]
+def pressure_of(robot: sd.Robot, given: list[float] | None) -> np.ndarray:
+    """The pressures of the chambers, none unless given."""
+    names = robot.chamber_names
+    if given is not None and len(given) != len(names):
+        raise ValueError(f'--pressure: expected {len(names)} numbers ({", ".join(names)}), got {len(given)}')
+    return np.zeros(len(names)) if given is None else np.array(given)
+
+
+def positive(text: str) -> float:
+    if not 0.0 < float(text) < float('inf'):
+        raise argparse.ArgumentTypeError(f'must be > 0, got {text}')
+    return float(text)
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog='python -m tools.render',
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument('robot', nargs='?', help='shipped robot or the path of a robot file')
-    parser.add_argument(
+    made.add_argument('robot', nargs='?', help='shipped robot or the path of a robot file')
+    made.add_argument(
         '--out', type=Path, help='PNG, or GIF with --animate; default: <robot>.png or .gif here'
     )
-    parser.add_argument('--pose', type=float, nargs='+', metavar='Q', help='coordinates [rad or m]')
-    parser.add_argument('--pressure', type=float, nargs='+', metavar='P', help='chamber pressures [Pa]')
-    parser.add_argument('--color-by', choices=('curvature', 'pressure'), default='curvature')
-    parser.add_argument('--view', type=float, nargs=2, metavar=('AZIMUTH', 'ELEVATION'), help='[deg]')
-    parser.add_argument('--frames', action='store_true', help='draw the frames of the segments')
-    parser.add_argument('--animate', action='store_true', help='let the robot go and show its motion')
-    parser.add_argument('--duration', type=float, default=3.0, help='of the animation [s]')
-    parser.add_argument('--fps', type=float, default=15.0, help='pictures per second of the animation')
-    parser.add_argument('--readme', type=Path, metavar='PNG', help='the shipped robots in one row')
-    options = parser.parse_args()
+    made.add_argument('--pose', type=float, nargs='+', metavar='Q', help='coordinates [rad or m]')
+    made.add_argument('--pressure', type=float, nargs='+', metavar='P', help='chamber pressures [Pa]')
+    made.add_argument('--color-by', choices=('curvature', 'pressure'), default='curvature')
+    made.add_argument('--view', type=float, nargs=2, metavar=('AZIMUTH', 'ELEVATION'), help='[deg]')
+    made.add_argument('--frames', action='store_true', help='draw the frames of the segments')
+    made.add_argument('--animate', action='store_true', help='let the robot go and show its motion')
+    made.add_argument(
+        '--duration', type=positive, help=f'of the animation [s]; default {DURATION:g}, or the bag'
+    )
+    made.add_argument('--fps', type=positive, default=15.0, help='pictures per second of the animation')
+    made.add_argument(
+        '--bag',
+        type=Path,
+        help='a recording: measured body, the free run of the model, reference, base force',
+    )
+    made.add_argument(
+        '--at', type=float, help='time in the bag [s]; default: its end, of an animation its start'
+    )
+    made.add_argument(
+        '--predicted-offset',
+        type=float,
+        nargs=3,
+        default=(0.0, 0.0, 0.0),
+        metavar=('X', 'Y', 'Z'),
+        help='where the predicted body is drawn, from the measured one [m]',
+    )
+    made.add_argument('--readme', type=Path, metavar='PNG', help='the shipped robots in one row')
+    return made
+
+
+def command(options: argparse.Namespace) -> int:
     if (options.robot is None) == (options.readme is None):
-        parser.error('name a robot, or --readme PNG')
-    return options
-
-
-def main() -> int:
-    options = arguments()
+        raise ValueError('name a robot, or --readme PNG')
+    if options.bag and (options.pose or options.pressure):
+        raise ValueError('--bag has pose and pressure of its own; expected no --pose or --pressure')
     plt.style.use(Path(__file__).resolve().parent.parent / 'docs' / 'figures' / 'style.mplstyle')
-    try:
-        if options.readme:
-            readme(options)
-        else:
-            robot = sd.load(options.robot)
-            options.out = options.out or Path(f'{robot.name}.{"gif" if options.animate else "png"}')
-            (animation if options.animate else picture)(robot, pose_of(robot, options.pose), options)
-    except (ValueError, OSError, sd.SoftRobotError) as error:
-        print(error, file=sys.stderr)
-        return 1
+    if options.readme:
+        readme(options)
+    else:
+        robot = sd.load(options.robot)
+        options.out = options.out or Path(f'{robot.name}.{"gif" if options.animate else "png"}')
+        (animation if options.animate else picture)(robot, moments(robot, options), options)
     print(f'{options.out}: {options.out.stat().st_size / 1e3:.0f} kB')
     return 0
+
+
+def main(args: list[str] | None = None) -> int:
+    return run_command('tools.render', parser(), command, args)
 
 
 if __name__ == '__main__':
