@@ -14,12 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
+from soft_dynamics.bags import open_bag
 from soft_dynamics.resources import robot_file
 from soft_dynamics.robot import Robot, load
 from soft_dynamics.writer import write_description
 
 from .command import run_command, say
-from .identification.methods import METHODS, Identification, identify, problem_of
+from .identification.methods import METHODS, Identification, identify, problem_of, unknowns
 from .identification.options import Options
 from .progress import ProgressBar
 from .recording import SOURCES, Recording, read_recording
@@ -73,6 +74,9 @@ def parser() -> argparse.ArgumentParser:
 def recordings_of(robot: Robot, options: argparse.Namespace) -> list[Recording]:
     found = []
     for k, path in enumerate(options.recordings):
+        if path.suffix != '.npz':
+            with open_bag(path, say):  # which may have to be finished first, and says so
+                pass
         with ProgressBar(f'reading {k + 1}/{len(options.recordings)}') as bar:
             if path.suffix == '.npz':
                 recording = read_arrays(path, robot)
@@ -147,6 +151,10 @@ def command(options: argparse.Namespace) -> int:
     settings = {field.name: getattr(options, field.name) for field in fields(Options)}
     if options.method == 'jensen' and not options.storage:
         settings['storage'] = f'sqlite:///{output.with_suffix(".optuna.db")}'
+    budget = Options(**settings)
+    unknowns(
+        robot.description, options.method, options.fit
+    )  # mistakes there are told before a long bag is read
     progress = output.with_suffix('.progress.json')
     recordings = recordings_of(robot, options)
     problem = problem_of(
@@ -157,7 +165,7 @@ def command(options: argparse.Namespace) -> int:
             found = identify(
                 problem,
                 options.method,
-                Options(**settings),
+                budget,
                 lambda part, note: bar(part),
                 progress,
             )

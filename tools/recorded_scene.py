@@ -36,6 +36,8 @@ class RecordedScene:
 
     def __init__(self, path: Path, robot: sd.Robot) -> None:
         self.robot = robot
+        with open_bag(path, say):  # which may have to be finished first, and says so
+            pass
         with ProgressBar('reading') as bar:
             self.recording: Recording = read_recording(path, robot, RATE, 'auto', 10.0, bar)
         with ProgressBar('simulating') as bar:

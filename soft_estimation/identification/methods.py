@@ -65,6 +65,15 @@ class Identification:
         return np.array([p.value(x) for p, x in zip(self.parameters, self.x, strict=True)])
 
 
+def unknowns(robot: Description, method: str, keys: Sequence[str] = ()) -> tuple[Parameter, ...]:
+    """What a method searches for. Raises ValueError for a method or key that does not exist."""
+    if method not in METHODS:
+        raise ValueError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
+    if method == 'mehl' and keys:
+        raise ValueError('fit: method mehl always finds the parameters of its table, got keys')
+    return select(robot, list(keys) or METHODS[method].keys(robot))
+
+
 def problem_of(
     robot: Description,
     recordings: Sequence[Recording],
@@ -76,12 +85,7 @@ def problem_of(
 
     Raises ValueError for a method or key that does not exist, and for recordings of another robot.
     """
-    if method not in METHODS:
-        raise ValueError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
-    if method == 'mehl' and keys:
-        raise ValueError('fit: method mehl always finds the parameters of its table, got keys')
-    wanted = list(keys) or METHODS[method].keys(robot)
-    return Problem(robot, select(robot, wanted), tuple(recordings), **settings)
+    return Problem(robot, unknowns(robot, method, keys), tuple(recordings), **settings)
 
 
 def identify(

@@ -30,9 +30,9 @@ class Options:
     )
 
     def __post_init__(self) -> None:
-        for name in ('starts', 'trials'):
-            if getattr(self, name) < 1:
-                raise ValueError(f'{name} must be >= 1, got {getattr(self, name)}')
+        for name, least in (('starts', 1), ('trials', 1), ('seed', 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f'{name} must be >= {least}, got {getattr(self, name)}')
 
 
 class Checkpoint:

@@ -1,6 +1,6 @@
 """Which numbers of a robot file are unknown, and how far to search for them.
 
-A key is `<segment or chamber>.<field>`, with `*` for any part of a name `[i]` or `[i:j]` for some entries of a list:
+A key is `<segment or chamber>.<field>`, with `*` for any part of a name and `[i]` or `[i:j]` for entries of a list:
 
     joint1.stiffness    *.damping    actuator.stiffness[0:2]    *_p0.gain    vent_lag    tip_load
 
@@ -140,6 +140,8 @@ def _parameter(robot: Description, key: str) -> Parameter:
 def _bounded(parameter: Parameter, bounds: str) -> Parameter:
     try:
         low, high = (parameter.at(float(text)) for text in bounds.split(':'))
+        if not math.isfinite(low + high):
+            raise ValueError
     except (ValueError, ZeroDivisionError):
         raise ValueError(f'fit: {parameter.key}: expected =low:high, got {bounds!r}') from None
     low, high = min(low, high), max(low, high)

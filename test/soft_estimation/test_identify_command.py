@@ -55,6 +55,8 @@ def test_a_new_file_is_written_beside_the_old_one_and_not_twice(lab, capsys) -> 
         (['--fit', 'elbow.mass'], 'names no number'),
         (['--window', '0'], 'window must be > 0'),
         (['--output', 'no/x.yaml'], 'no folder'),
+        (['--seed', '-1'], 'seed must be >= 0, got -1'),
+        (['--fit', 'valve_lag=1:inf'], "valve_lag: expected =low:high, got '1:inf'"),
     ],
 )
 def test_a_mistake_is_one_line(lab, capsys, more, text) -> None:
@@ -62,6 +64,20 @@ def test_a_mistake_is_one_line(lab, capsys, more, text) -> None:
     error = capsys.readouterr().err
     assert text in error
     assert error.count('\n') == 1
+
+
+@pytest.mark.parametrize(
+    ('more', 'text'),
+    [
+        (['--fit', 'elbow.mass'], 'names no number'),
+        (['--trials', '0'], 'trials must be >= 1'),
+        (['--method', 'mehl'], 'method mehl always finds the parameters of its table'),
+    ],
+)
+def test_what_needs_no_recording_is_told_before_one_is_read(lab, capsys, more, text) -> None:
+    (lab / 'run.npz').unlink()
+    assert command(lab, *more) == 2
+    assert text in capsys.readouterr().err
 
 
 def test_arrays_that_are_missing_are_named(lab, capsys) -> None:
@@ -125,6 +141,14 @@ def test_a_bag_gives_the_springs_and_dampers_it_was_made_with(lab, bag) -> None:
     (law, *_) = [segment.material for segment in load_description(lab / 'arm_identified.yaml').segments]
     assert law.stiffness[0] == pytest.approx(1.6067, rel=0.02)
     assert law.damping[0] == pytest.approx(0.008, rel=0.02)
+
+
+def test_a_bag_that_had_to_be_finished_is_told(lab, bag, tmp_path, capsys) -> None:
+    left = tmp_path / 'left'
+    left.mkdir()
+    (left / 'left_0.mcap').write_bytes((bag / 'run_0.mcap').read_bytes()[:-2000])
+    on_bag(lab, left, '--end', 'nan')
+    assert 'was not finished by its recorder' in capsys.readouterr().err
 
 
 def test_a_bag_of_another_robot_is_refused_in_one_line(lab, bag, capsys) -> None:
