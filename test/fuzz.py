@@ -32,15 +32,15 @@ def damaged(valid: Sequence[bytes], count: int, seed: int = 1) -> Iterator[bytes
         yield bytes(packet)
 
 
-def refusals(decode: Callable[[bytes], object], valid: Sequence[bytes], count: int = 100_000) -> int:
-    """Decode damaged packets; return how many were malformed. Any other exception passes through."""
+def refusals(decode: Callable[[bytes], object], valid: Sequence[bytes], count: int = 30_000) -> float:
+    """Decode damaged packets; return the share that was malformed. Any other exception passes through."""
     refused = 0
     for packet in damaged(valid, count):
         try:
             decode(packet)
         except MalformedPacket:
             refused += 1
-    return refused
+    return refused / count
 
 
 def growth(feed: Callable[[bytes], object], packets: Iterator[bytes], warm_up: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,9 +33,10 @@ def modules(*folders: str) -> list[Path]:
     return sorted(path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob('*.py'))
 
 
-def imports(file: Path) -> Iterator[Import]:
-    """Yield what a file of the repository imports; `from a import b` counts as a.b, for b may be a module."""
-    yield from imports_of(ast.parse((ROOT / file).read_text(encoding='utf-8')), file)
+@cache
+def imports(file: Path) -> list[Import]:
+    """Return what a file of the repository imports; `from a import b` counts as a.b, for b may be a module."""
+    return list(imports_of(ast.parse((ROOT / file).read_text(encoding='utf-8')), file))
 
 
 def imports_of(tree: ast.AST, file: Path, lazy: bool = False) -> Iterator[Import]:
