@@ -32,8 +32,9 @@ INFLATED = 0.15 * ACTUATION.pressure_max  # [Pa]
 SCHEDULING = 2.0  # [s] that processes may wait for a busy computer
 BLACKOUT = 0.3  # [s] without sensors, by default, then the estimator is silent
 HELD = trajectory((1.0, [0.25] * 8))  # for ever
-ABUSE = float(os.environ.get('ABUSE_SECONDS', '8'))  # [s]
-BURST = 2.0  # [s] of it at a time
+ABUSE = float(os.environ.get('ABUSE_SECONDS', '4'))  # [s]
+BURST = 1.0  # [s] of it at a time
+LOOK = 0.02  # [s] between two looks at the plant
 
 
 def held_pose() -> PoseArray:
@@ -58,12 +59,13 @@ class Loop:
         self.not_ours: set[tuple[int, int]] = set()  # stamps of commands that no controller gave
 
     def until(self, condition: Any, what: str) -> None:
-        def holds() -> bool:
-            self.simulation.check()
-            return bool(condition())
-
+        end = time.monotonic() + PATIENCE
         try:
-            self.node.spin_until(holds, what, PATIENCE)
+            while not condition():
+                self.simulation.check()
+                if time.monotonic() > end:
+                    raise TimeoutError(f'no {what} within {PATIENCE} s')
+                self.node.spin_for(LOOK)
         except (TimeoutError, Ended) as error:
             raise AssertionError(f'{error}\n{"".join(self.simulation.lines[-30:])}') from None
 
@@ -84,15 +86,19 @@ class Loop:
         listens = self.references.get_subscription_count
         self.until(lambda: min(map(len, streams)) > 10 and listens(), 'loop')
 
-    def stays_vented(self, seconds: float = 3.0) -> bool:
-        """Look at the plant for a while, with every node at work."""
+    def stays_vented(self, commands: int = 50) -> bool:
+        """Look at the plant while so many commands come, with every node at work."""
         self.until_ready()
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.node.spin_for(0.02)
-            if self.pressure() > VENTED:
-                return False
-        return True
+        last = len(self.commands) + commands
+        highest = 0.0
+
+        def seen() -> bool:
+            nonlocal highest
+            highest = max(highest, self.pressure())
+            return highest > VENTED or len(self.commands) > last
+
+        self.until(seen, f'{commands} commands')
+        return highest <= VENTED
 
     def inflate(self) -> None:
         """Give a reference, again if the machine was too busy for the first, until there is air in the arm."""
