@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from soft_hw_bridge.emulators.serial import SerialEmulator
 from soft_hw_bridge.rig.control import RigClient
 
 LIMIT = 1.0  # [s] from a fault to its diagnosis, besides waits for a CPU
-RATES = {'mocap.rate': 100.0, 'vive.rate': 100.0, 'fiber.rate': 50.0, 'ft.rate': 200.0}
+RATES = {'mocap.rate': 50.0, 'vive.rate': 50.0, 'fiber.rate': 50.0, 'ft.rate': 100.0}
 DAMAGE = 0.3  # of the packets
 
 
@@ -126,7 +126,7 @@ class Bench:
         pose = PoseStamped
         bridges = {
             'mocap': (mocap_params(self.ports), pose, 'mocap/plate4/pose'),
-            'vive': ({'stand_in_port': self.ports['vive']['port'], 'rate': 100.0}, pose, 'vive/tracker/pose'),
+            'vive': ({'stand_in_port': self.ports['vive']['port'], 'rate': 50.0}, pose, 'vive/tracker/pose'),
             'fiber': (
                 {'host': '127.0.0.1', 'port': self.ports['fiber']['port']},
                 ShapeSamples,
@@ -155,7 +155,7 @@ class Bench:
         self.names = [c['name'] for c in yaml.safe_load(Path(robot).read_text())['actuation']['chambers']]
         self.commands = node.announce(ChamberPressures, 'pressure/command', COMMAND)
         self.pressure = 0.0  # [Pa] of all chambers
-        node.create_timer(0.02, self._command)
+        self._timer = node.create_timer(0.02, self._command)
         self.times: list[tuple[Case, Took]] = []
 
     def fault(self, device: str, fault: dict[str, Any]) -> None:
@@ -175,6 +175,11 @@ class Bench:
         self.valves.faults.clear()
         with RigClient(self.ports['control']) as rig:
             rig.clear()
+
+    def close(self) -> None:
+        """Command no more."""
+        self.node.destroy_timer(self._timer)
+        self.valves.close()
 
     def waits(self, device: str) -> Waits:
         """Watch those that a fault of the device passes through."""
@@ -224,13 +229,21 @@ class Waits:
 def bench(
     module_ros_process: Any, module_ros_client_node: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Bench]:
-    made = Bench(module_ros_client_node, module_ros_process, tmp_path_factory.mktemp('robot'))
-    for listener in made.listeners.values():
-        listener.until_messages()
-        listener.until_level(OK)
-    yield made
-    made.valves.close()
-    print(made.report())
+    with ExitStack() as stack:
+
+        def start(*args: Any) -> Any:
+            """A second try must not find the nodes of the first."""
+            process = module_ros_process(*args)
+            stack.callback(process.kill)
+            return process
+
+        made = Bench(module_ros_client_node, start, tmp_path_factory.mktemp('robot'))
+        stack.callback(made.close)
+        for listener in made.listeners.values():
+            listener.until_messages()
+            listener.until_level(OK)
+        yield made
+        print(made.report())
 
 
 @pytest.mark.parametrize('case', CASES, ids=str)
