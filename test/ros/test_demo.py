@@ -1,4 +1,4 @@
-"""`make demo` as a person runs it: to its end, twice at once, and with nodes killed on the way."""
+"""`make demo` as a person runs it: to its end, two at once, and with nodes killed on the way."""
 
 from __future__ import annotations
 
@@ -109,38 +109,38 @@ def test_what_is_said_does_not_stand_behind_the_live_line(monkeypatch):
     ]
 
 
-def test_two_demos_at_once_and_a_killed_bridge_comes_back(demo):
-    first, second = demo(8.0), demo(10.0)
-    second.wait_for('figure of eight, ')
-    second.kill('ft_bridge')
-    assert first.end() == 0, ''.join(first.lines)
-    assert second.end() == 0, ''.join(second.lines)
-    second.wait_for(r'! ft_bridge died \(.*exit code -9')
-    second.wait_for(r'! ft_bridge is back as process \d+')
-    for each in (first, second):
-        each.wait_for(r'weight at rest 29\.\d+ N measured at the base, 29\.43 N by the robot file')
-        each.wait_for(r'task controller took over: \d+ ms between two commands')
-        each.wait_for(r'figure of eight +configuration +0 g +[\d.]+ mm')
-        each.wait_for(r'star +task +200 g +[\d.]+ mm')
-        each.wait_for(r'vented the arm in')
-        each.wait_for(r'done in .*exit code \d, no process is left')
-        assert each.picture.read_bytes().startswith(b'\x89PNG')
-        assert 'Traceback' not in ''.join(each.lines)
-        assert not each.left_over()
+def check_failed(demo: Demo, line: str) -> None:
+    assert demo.end() == 1
+    demo.wait_for(line)
+    assert 'Traceback' not in ''.join(demo.lines)
+    assert not demo.left_over()
 
 
-@pytest.mark.parametrize(
-    ('node', 'line'),
-    [
-        ('virtual_rig', r'failed: the launch ended with exit code 1: virtual_rig died \(.*exit code -9'),
-        ('configuration_controller', r'failed: configuration_controller died and nobody is in command'),
-    ],
-)
-def test_demo_without_a_node_it_cannot_do_without_fails_in_one_line(demo, node, line):
+def test_of_two_demos_at_once_one_loses_its_rig_and_the_other_a_bridge_that_comes_back(demo):
+    whole, broken = demo(8.0), demo(30.0)
+    whole.wait_for('figure of eight, ')
+    whole.kill('ft_bridge')
+    broken.wait_for('figure of eight, ')
+    assert whole.process.poll() is None
+    broken.kill('virtual_rig')
+    check_failed(broken, r'failed: the launch ended with exit code 1: virtual_rig died \(.*exit code -9')
+    assert whole.end() == 0, ''.join(whole.lines)
+    whole.wait_for(r'! ft_bridge died \(.*exit code -9')
+    whole.wait_for(r'! ft_bridge is back as process \d+')
+    whole.wait_for(r'weight at rest 29\.\d+ N measured at the base, 29\.43 N by the robot file')
+    whole.wait_for(r'task controller took over: \d+ ms between two commands')
+    whole.wait_for(r'figure of eight +configuration +0 g +[\d.]+ mm')
+    whole.wait_for(r'star +task +200 g +[\d.]+ mm')
+    whole.wait_for(r'vented the arm in')
+    whole.wait_for(r'done in .*exit code \d, no process is left')
+    assert whole.picture.read_bytes().startswith(b'\x89PNG')
+    assert 'virtual_rig died' not in ''.join(whole.lines)
+    assert 'Traceback' not in ''.join(whole.lines)
+    assert not whole.left_over()
+
+
+def test_demo_without_the_controller_in_command_fails_in_one_line(demo):
     only = demo(30.0)
     only.wait_for('figure of eight, ')
-    only.kill(node)
-    assert only.end() == 1
-    only.wait_for(line)
-    assert 'Traceback' not in ''.join(only.lines)
-    assert not only.left_over()
+    only.kill('configuration_controller')
+    check_failed(only, r'failed: configuration_controller died and nobody is in command')
