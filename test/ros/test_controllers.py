@@ -185,8 +185,7 @@ def test_from_rest_through_every_trouble(
 
     references.publish(good(name))
     arm.until_highest(20e3, ACTUATION.pressure_max)
-    deadline = time.monotonic() + 3.0
-    while time.monotonic() < deadline:
+    for _ in range(100):
         references.publish(garbage(name))
         node.spin_for(0.01)
     arm.q = np.full(8, math.nan)
@@ -225,7 +224,8 @@ def test_the_other_controller_takes_over_without_a_bump(
     node.spin_until(lambda: arm.commands, 'commands')
     references.publish(good(CONFIGURATION))
     arm.until_highest(20e3, ACTUATION.pressure_max)
-    node.spin_for(2.0)
+    node.spin_for(1.0)  # the trajectory
+    node.spin_until(lambda: np.ptp([c.pressure for c in arm.commands[-20:]], axis=0).max() < 1.0, 'still arm')
     before = np.array(arm.commands[-1].pressure)
     change(node, CONFIGURATION, 'deactivate')
     arm.commands.clear()
