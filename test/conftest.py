@@ -10,13 +10,17 @@ settings.load_profile('shared machine')
 
 HERE = Path(__file__).parent
 LIVE = [HERE / 'ros', HERE / 'soft_hw_bridge', HERE / 'tools']
+# test_*.py of half a minute and more
+LONG = ['closed_loop', 'controllers', 'demo', 'faults', 'pressure_bridge', 'simulation_launch']
+LONG += ['state_estimator', 'identification', 'identify_command', 'models', 'wang_examples']
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give tests with processes, sockets and clocks a second try, and mix their files with the others.
 
     On a shared machine a process may stand still for seconds, which no test can tell from a fault; the summary names
-    each test that needed its second try. Mixed, the two workers seldom both start processes.
+    each test that needed its second try. Mixed, the two workers seldom both start processes; the long files come first,
+    so that at the end no worker waits for the other.
     """
     for item in items:
         if any(folder in item.path.parents for folder in LIVE):
@@ -25,5 +29,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {}
     for is_ros in (True, False):
         group = [file for file in files if (HERE / 'ros' in file.parents) == is_ros]
+        group.sort(key=lambda file: file.stem.removeprefix('test_') not in LONG)
         place |= {file: k / len(group) for k, file in enumerate(group)}
     items.sort(key=lambda item: place[item.path])
