@@ -11,13 +11,15 @@ from pathlib import Path
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file in place of the one of that name, if there is one: it is lost only when the new one is complete."""
-    with _aside(path, text) as new:
+    with aside(path) as new:
+        _write(new, text)
         new.replace(path)
 
 
 def write_new(path: Path, text: str) -> None:
     """Write a file that must not exist yet. Raises FileExistsError, also if it appears meanwhile."""
-    with _aside(path, text) as new:
+    with aside(path) as new:
+        _write(new, text)
         try:
             os.link(new, path)  # unlike a rename, it refuses to replace
         except FileExistsError:
@@ -32,17 +34,21 @@ def write_new(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _aside(path: Path, text: str) -> Iterator[Path]:
-    """The text on disk under another name in the same folder, gone afterwards."""
-    aside = path.with_name(f'.{path.name}.{secrets.token_hex(4)}')
+def aside(path: Path) -> Iterator[Path]:
+    """Another name in the same folder, with the same ending, for what is to replace the file; gone afterwards."""
+    name = path.with_name(f'.{secrets.token_hex(4)}.{path.name}')
     try:
-        with aside.open('x', encoding='utf-8') as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        yield aside
+        yield name
     finally:
-        aside.unlink(missing_ok=True)
+        name.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    """On disk, not only on its way there."""
+    with path.open('x', encoding='utf-8') as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _claim(path: Path) -> None:

@@ -10,7 +10,6 @@ python -m tools.render --readme docs/figures/readme.png              the shipped
 from __future__ import annotations
 
 import argparse
-import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,7 @@ from matplotlib.colors import to_rgb
 
 import soft_dynamics as sd
 from soft_dynamics.description import Link
+from soft_dynamics.files import aside
 from soft_dynamics.tube import Tube, frame_poses, rings, segment_pressures, tube
 from soft_estimation.command import run_command
 from tools.drawing import Camera, Scene, plate, skin
@@ -241,12 +241,9 @@ def readme(options: argparse.Namespace) -> None:
 def write(out: Path, how: Callable[[Path], object]) -> None:
     """A whole file or none: who is interrupted leaves nothing behind."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    aside = out.with_name(f'.{secrets.token_hex(4)}{out.name}')
-    try:
-        how(aside)
-        aside.replace(out)
-    finally:
-        aside.unlink(missing_ok=True)
+    with aside(out) as new:
+        how(new)
+        new.replace(out)
 
 
 def save(figure: Any, out: Path) -> None:
