@@ -31,7 +31,7 @@ lines tell. A frame's way begins when its packet is on the network, or would be 
 since it stamped the frame (the least time of all frames from stamp to socket is added to each stamp), and ends when the
 DDS of another process has the command. Stages end when DDS gets the message from its node:
 the poses at the very same places, the state that was begun after them, the next command. CPU is of one core, user and
-system. In the same run a process on each core, of the highest priority, only wakes up every 2 ms and notes when it was
+system. In the same run a process on each core, of the highest priority, only wakes up every 4 ms and notes when it was
 late: what the machine itself does to anybody. The row "machine awake" is of the frames on whose way no such wake-up was
 late by more than 0.5 ms.
 """

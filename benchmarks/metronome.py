@@ -1,6 +1,6 @@
 """What the machine does to a process that only wakes up: the peer of every latency, measured in the same run.
 
-A process for each core, of a priority above all others, wants to wake every two milliseconds and notes when it was
+A process for each core, of a priority above all others, wants to wake every few milliseconds and notes when it was
 late. So late is nothing of ours: the computer below a virtual machine was elsewhere, or an interrupt took long.
 """
 
@@ -16,7 +16,8 @@ import numpy as np
 
 from soft_dynamics.arguments import Array
 
-PERIOD = 2e-3  # [s]
+PERIOD = 4e-3  # [s] more often it would be felt itself
+BEATS = 100  # between two looks whether to end
 STALL = 5e-4  # [s] a wake-up this late says that the machine stood still
 PRIORITY = 95
 _NS = 1_000_000_000
@@ -55,13 +56,13 @@ def beat(core: int) -> None:
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     os.set_blocking(sys.stdin.fileno(), False)
-    beats, due = [], time.time_ns()
-    while sys.stdin.buffer.raw.read(1) is None:  # type: ignore[attr-defined]
-        due += round(PERIOD * _NS)
+    beats, due, period = [], time.time_ns(), round(PERIOD * _NS)
+    while len(beats) % BEATS or sys.stdin.buffer.raw.read(1) is None:  # type: ignore[attr-defined]
+        due += period
         time.sleep(max(due - time.time_ns(), 0) / _NS)
         woke = time.time_ns()
         beats.append((due, woke))
-        due = max(due, woke - round(PERIOD * _NS))
+        due = max(due, woke - period)
     sys.stdout.buffer.write(np.array(beats, np.int64).tobytes())
 
 
