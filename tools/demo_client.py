@@ -13,6 +13,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseArray, PoseStamped, WrenchStamped
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from soft_robot_suite.srv import ForwardDynamics, InverseDynamics
@@ -21,7 +22,6 @@ from trajectory_msgs.msg import JointTrajectory
 import soft_dynamics as sd
 from soft_dynamics.arguments import Array
 from soft_dynamics.ros.conversions import pose_to_arrays, time_to_seconds
-from soft_dynamics.ros.executor import LeanExecutor
 from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
 from tools.simulation import Simulation
 
@@ -73,7 +73,7 @@ class Client(Node):
         self.trajectories = self.create_publisher(JointTrajectory, 'reference/configuration', COMMAND)
         self.poses = self.create_publisher(PoseArray, 'reference/poses', COMMAND)
         self._hear()
-        self._spinner = LeanExecutor()
+        self._spinner = SingleThreadedExecutor()
         self._spinner.add_node(self)
 
     def _hear(self) -> None:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rclpy.context import Context
 from rclpy.exceptions import InvalidHandle
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
@@ -84,8 +83,8 @@ _Waiting = tuple[Any, list[tuple[Callable[[Any], None], Any]]]
 class LeanExecutor(SingleThreadedExecutor):
     """Timers and subscriptions the short way, everything else rclpy's way. Callbacks are plain functions."""
 
-    def __init__(self, context: Context | None = None) -> None:
-        super().__init__(context=context)
+    def __init__(self) -> None:
+        super().__init__()
         self._stale = True  # entities came or went since the wait set was made
         self._whole_t = 0.0  # [s] when rclpy's own way was gone last
         self._full_t = 0.0  # [s] when services were looked at last

@@ -37,12 +37,12 @@ import rclpy
 from rcl_interfaces.msg import SetParametersResult
 from rcl_interfaces.srv import SetParameters
 from rclpy.client import Client
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 
-from soft_dynamics.ros.executor import LeanExecutor
 from tools.run import own_domain
 
 HERE = Path(__file__).parent
@@ -109,7 +109,7 @@ class RosProcess:
 class ClientNode(Node):
     """A node that waits, within bounds, for what it asks for."""
 
-    def __init__(self, executor: LeanExecutor, context: rclpy.Context) -> None:
+    def __init__(self, executor: SingleThreadedExecutor, context: rclpy.Context) -> None:
         super().__init__(f'test_client_{os.getpid()}', context=context)
         self._spinner = executor
         self._clients_by_name: dict[str, Client] = {}
@@ -206,7 +206,7 @@ def _processes(folders: pytest.TempPathFactory) -> Iterator[Callable[..., RosPro
 def _client_node() -> Iterator[ClientNode]:
     context = rclpy.Context()
     rclpy.init(context=context)
-    with LeanExecutor(context) as executor:
+    with SingleThreadedExecutor(context=context) as executor:
         node = ClientNode(executor, context)
         try:
             yield node
