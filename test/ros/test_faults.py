@@ -178,7 +178,7 @@ class Bench:
 
     def close(self) -> None:
         """Command no more."""
-        self.node.destroy_timer(self._timer)
+        self._timer.cancel()  # destroyed, it ended the process now and then
         self.valves.close()
 
     def waits(self, device: str) -> Waits:
