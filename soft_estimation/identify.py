@@ -152,7 +152,7 @@ def command(options: argparse.Namespace) -> int:
     if options.method == 'jensen' and not options.storage:
         settings['storage'] = f'sqlite:///{output.with_suffix(".optuna.db")}'
     budget = Options(**settings)
-    unknowns(robot.description, options.method, options.fit)  # its mistakes are told before a long bag is read
+    unknowns(robot.description, options.method, options.fit)  # refused before a bag is read
     progress = output.with_suffix('.progress.json')
     recordings = recordings_of(robot, options)
     problem = problem_of(
