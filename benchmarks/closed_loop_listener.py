@@ -112,10 +112,11 @@ class Listener:
             time.sleep(POLL)
 
     def sent_ns(self) -> list[int]:
-        """When each packet was on the network [ns], had the virtual Motive not been held up: never later than it was.
+        """When each packet was on the network [ns], had the virtual Motive not been held up.
 
         That counts the clock of this computer, faster by a known drift, and stamps a frame before it encodes it. The
-        least time from there to a socket, of all frames, is taken for that of each.
+        least time from there to this socket, of all frames, is taken for that of each. The bridge's packet may be sent
+        one call before this one.
         """
         stamped = np.array([frame.stamped for frame in self.frames])
         since = np.rint((stamped - stamped[0]) / (1.0 + 1e-6 * MocapConfig().clock_drift)).astype(np.int64)
