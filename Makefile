@@ -12,7 +12,7 @@ setup:
 	@$(PYTHON) -m tools.bootstrap
 
 test: setup
-	@$(RUN) --own-domain python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(RUN) --own-domain python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 demo: setup
 	@$(RUN) --own-domain python -m tools.demo $(ARGS)

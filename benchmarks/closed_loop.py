@@ -41,6 +41,7 @@ TARGET = 5e-3  # [s] packet to command, 99 %
 PATIENCE = 90.0  # [s] until the loop has to run
 SETTLE = 4.0  # [s] for the clocks
 EIGHT = 10.0  # [s]
+STRETCH = 30.0  # [s] of a long run, told by itself
 STAGES = {
     'mocap_bridge: packet to poses': ('sent', 'pose'),
     'state_estimator: poses to state': ('pose', 'state'),
@@ -139,6 +140,20 @@ def tables(run: Run) -> tuple[list[list[str]], list[list[str]]]:
     return stages, nodes
 
 
+def stretches(run: Run) -> list[list[str]]:
+    """Return the latency of every whole stretch as rows, with their header: a shared machine has good and bad ones."""
+    sent, arrived = run.ways.moments[:, 0], run.ways.moments[:, -1]
+    number = (sent - sent[0]) // round(STRETCH * 1e9)
+    stalled = run.metronomes.during(sent, arrived)
+    rows = [['seconds', 'p50', 'p99', 'largest', 'machine stood still on']]
+    for k in range(int((sent[-1] - sent[0]) * 1e-9 / STRETCH + 0.01)):
+        part = number == k
+        share = f'{100.0 * np.mean(stalled[part]):.1f} % of the ways'
+        name = f'{k * STRETCH:.0f} to {(k + 1) * STRETCH:.0f}'
+        rows.append([name, *_quantiles(1e-9 * (arrived - sent)[part]), share])
+    return rows
+
+
 def _quantiles(seconds: Array) -> list[str]:
     return [f'{1e3 * value:.2f} ms' for value in np.quantile(seconds, (0.5, 0.99, 1.0))]
 
@@ -200,17 +215,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f'closed_loop {time.monotonic() - begin:4.0f} s: {message}', file=sys.stderr, flush=True)
 
     run = measure(options, say)
-    stages, nodes = tables(run)
+    parts = list(tables(run))
+    if options.seconds >= 2.0 * STRETCH:
+        parts.append(stretches(run))
     line = summary(run, options.seconds)
-    print(f'{text(stages)}\n\n{text(nodes)}\n\n{line}')
+    print('\n\n'.join([*map(text, parts), line]))
     if options.write_docs:
         flags = ' --everything' * options.everything + f' --realtime {options.realtime}' * bool(
             options.realtime
         )
         name = f'benchmarks.closed_loop{flags}'
         method = '' if flags else f'{METHOD.strip()}\n\n'
-        part = f'{method}{markdown(stages)}\n\n{markdown(nodes)}\n\n{line}'
-        replace_part(DOCS, f'<!-- {name} -->', f'<!-- end of {name} -->', part)
+        part = '\n\n'.join([*map(markdown, parts), line])
+        replace_part(DOCS, f'<!-- {name} -->', f'<!-- end of {name} -->', method + part)
     return 0
 
 

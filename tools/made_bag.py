@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import heapq
+import shutil
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -186,8 +187,12 @@ def command(options: argparse.Namespace) -> int:
     if options.out.exists():
         raise FileExistsError(f'bag {options.out}: exists already')
     rig = Rig(robot, driven(robot, options.seconds, 200.0), noise=options.noise)
-    with ProgressBar('writing') as bar:
-        write_bag(options.out, rig, streams, progress=bar)
+    try:
+        with ProgressBar('writing') as bar:
+            write_bag(options.out, rig, streams, progress=bar)
+    except BaseException:  # Ctrl-C too: half a bag is none
+        shutil.rmtree(options.out, ignore_errors=True)
+        raise
     size = sum(file.stat().st_size for file in options.out.iterdir())
     print(f'{options.out}: {options.seconds:g} s of {robot.name}, {", ".join(streams)}, {size / 1e6:.0f} MB')
     return 0

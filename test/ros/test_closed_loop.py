@@ -224,22 +224,6 @@ def test_after_trouble_with_the_valves_the_old_reference_is_dead(loop: Loop, eve
     loop.inflate()  # a new one is followed
 
 
-def killed_in_motion_ends_vented(loop: Loop, node: str) -> None:
-    """In time; and those who are started again leave the arm vented until a new reference."""
-    loop.until_ready()
-    loop.until_vented(node, loop.kill_inflated(node))
-    loop.until(lambda: any(death.startswith(node) for death in loop.simulation.deaths), 'report')
-    if node != CONFIGURATION:
-        loop.until(lambda: node not in loop.simulation.dead, f'return of {node}')
-        assert loop.stays_vented()
-    loop.check()
-
-
-@pytest.mark.parametrize('node', [ESTIMATOR, MOCAP, BRIDGE, CONFIGURATION])
-def test_a_node_killed_in_motion_ends_vented(loop: Loop, node: str) -> None:
-    killed_in_motion_ends_vented(loop, node)
-
-
 def test_without_the_rig_everything_ends(loop: Loop) -> None:
     loop.kill('virtual_rig')
     assert loop.simulation.process.wait(PATIENCE) == 1
@@ -254,5 +238,12 @@ def shipped(module_ros_client_node: Any) -> Iterator[Loop]:
 
 
 @pytest.mark.parametrize('node', [ESTIMATOR, MOCAP, BRIDGE, CONFIGURATION])
-def test_with_the_shipped_limits_it_is_vented_in_time(shipped: Loop, node: str) -> None:
-    killed_in_motion_ends_vented(shipped, node)
+def test_a_node_killed_in_motion_ends_vented(shipped: Loop, node: str) -> None:
+    """In time; and those who are started again leave the arm vented until a new reference."""
+    shipped.until_ready()
+    shipped.until_vented(node, shipped.kill_inflated(node))
+    shipped.until(lambda: any(death.startswith(node) for death in shipped.simulation.deaths), 'report')
+    if node != CONFIGURATION:
+        shipped.until(lambda: node not in shipped.simulation.dead, f'return of {node}')
+        assert shipped.stays_vented()
+    shipped.check()
