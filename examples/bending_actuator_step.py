@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import soft_dynamics as sd
+from soft_dynamics.command_line import number
 
 PRESSURE, START, LENGTH = 119e3, 0.12, 2.76  # [Pa], [s], [s]
 READINGS: dict[str, dict[str, object]] = {
@@ -42,7 +43,7 @@ def ringing(t: np.ndarray, x: np.ndarray) -> tuple[float, float]:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Step response of a soft bending actuator.')
     parser.add_argument(
-        '--seconds', type=float, default=2.8, help='of motion; the pressure stays on until 2.88 s'
+        '--seconds', type=number(1.5, 1e3), default=2.8, help='of motion; the pressure stays on until 2.88 s'
     )
     options = parser.parse_args(argv)
 

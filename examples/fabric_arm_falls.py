@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import soft_dynamics as sd
+from soft_dynamics.command_line import number
 
 FORCES = (0.0, 12.0, 12.0 * np.pi)  # [N]
 
@@ -34,7 +35,7 @@ def fall(force: float, t: np.ndarray) -> tuple[sd.Trajectory, np.ndarray]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='A fabric arm falls and curls.')
-    parser.add_argument('--seconds', type=float, default=50.0, help='of motion')
+    parser.add_argument('--seconds', type=number(1.1, 1e4), default=50.0, help='of motion')
     options = parser.parse_args(argv)
 
     t = np.arange(0.0, options.seconds + 1e-9, 0.05)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import soft_dynamics as sd
+from soft_dynamics.command_line import file_to_write, number
 from soft_estimation.fiber import link_errors
 
 HINGES, PRESSURE = 20, 240e3  # [-], [Pa]
@@ -69,8 +70,8 @@ def plot(t: np.ndarray, errors: dict[int, np.ndarray], points: np.ndarray, path:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Shape of a bending actuator from few links.')
-    parser.add_argument('--seconds', type=float, default=2.0, help='of motion')
-    parser.add_argument('--figure', help='file to draw shapes and errors into')
+    parser.add_argument('--seconds', type=number(0.1, 1e3), default=2.0, help='of motion')
+    parser.add_argument('--figure', type=file_to_write, help='file to draw shapes and errors into')
     options = parser.parse_args(argv)
     t, errors, points = errors_over_time(options.seconds)
     if options.figure:

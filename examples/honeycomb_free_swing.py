@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import curve_fit
 
 import soft_dynamics as sd
+from soft_dynamics.command_line import number
 
 BEND = -0.3  # [rad] of every segment at the start: towards +y
 
@@ -34,7 +35,7 @@ def damped_sine(t: np.ndarray, a: float, b: float, w: float, c: float) -> np.nda
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Free swing of a honeycomb arm.')
-    parser.add_argument('--seconds', type=float, default=6.0, help='of motion')
+    parser.add_argument('--seconds', type=number(2.0, 1e3), default=6.0, help='of motion')
     options = parser.parse_args(argv)
 
     for load in (0.0, 0.5):

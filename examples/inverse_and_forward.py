@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import soft_dynamics as sd
+from soft_dynamics.command_line import number
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -24,10 +25,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         '--robot', default='honeycomb_arm', help='a shipped robot or the path of a robot file'
     )
-    parser.add_argument('--states', type=int, default=1000, help='size of the batch')
+    parser.add_argument('--states', type=number(1, 1e7, int), default=1000, help='size of the batch')
     options = parser.parse_args(argv)
 
-    robot = sd.load(options.robot)
+    try:
+        robot = sd.load(options.robot)
+    except (OSError, sd.SoftRobotError) as error:
+        parser.error(str(error))
     rng = np.random.default_rng(1)
     q, qd, qdd = rng.uniform(-1.0, 1.0, (3, robot.nq))
 

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 import soft_dynamics as sd
+from soft_dynamics.command_line import number
 from soft_dynamics.regressor import PARAMETERS, regressor
 
 PRESSURE = 75e3  # [Pa]
@@ -44,7 +45,7 @@ def step_response(robot: sd.Robot, seconds: float) -> tuple[sd.Trajectory, np.nd
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Base wrench of a soft actuator, and its mass.')
-    parser.add_argument('--seconds', type=float, default=1.0, help='of motion')
+    parser.add_argument('--seconds', type=number(0.1, 1e3), default=1.0, help='of motion')
     options = parser.parse_args(argv)
 
     robot = sd.load('floating_actuator')

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import soft_dynamics as sd
+from soft_dynamics.command_line import number
 
 HOLD = 2.0  # [s] between two pressure steps
 
@@ -36,8 +37,8 @@ def motion(robot: sd.Robot, seconds: float, step: float) -> sd.Trajectory:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='A pneumatic arm under random pressure steps.')
-    parser.add_argument('--seconds', type=float, default=10.0, help='of motion')
-    parser.add_argument('--step', type=float, default=0.005, help='of the implicit method [s]')
+    parser.add_argument('--seconds', type=number(0.1, 1e4), default=10.0, help='of motion')
+    parser.add_argument('--step', type=number(1e-5, 0.1), default=0.005, help='of the implicit method [s]')
     options = parser.parse_args(argv)
 
     robot = sd.load('pneumatic_arm')

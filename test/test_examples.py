@@ -50,6 +50,41 @@ def test_runs_and_ends_with_a_quantity(name: str, capsys: pytest.CaptureFixture[
     assert UNIT.search(printed.splitlines()[-1]), printed.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ('name', 'option', 'value'),
+    [
+        *(
+            (name, '--seconds', value)
+            for name in QUICK
+            if name != 'inverse_and_forward'
+            for value in ('0', '-1', 'nan')
+        ),
+        ('simulate_pneumatic_arm', '--step', '0'),
+        ('inverse_and_forward', '--states', '0'),
+        ('inverse_and_forward', '--robot', 'nobody'),
+        ('fiber_links', '--figure', 'nowhere/links.png'),
+        ('wang/sinusoids', '--seconds', '2'),
+        ('wang/sinusoids', '--laws', 'other'),
+        ('wang/fast_swing', '--seconds', '0'),
+        ('wang/point_to_point', '--seconds', '0'),
+        ('wang/point_to_point', '--targets', '0'),
+        ('wang/star', '--poses', '1'),
+        ('wang/star', '--loads', '-1'),
+        ('wang/star', '--figure', 'nowhere/star.png'),
+        ('wang/search_task_gains', '--most', '0'),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_it(
+    name: str, option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        load(ROOT / 'examples' / f'{name}.py').main([option, value])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert 'error: ' in error
+    assert value.partition('/')[0] in error
+
+
 @pytest.mark.parametrize('file', FILES, ids=lambda file: file.stem)
 def test_is_short_without_ros_and_states_its_problem(file: Path) -> None:
     text = file.read_text(encoding='utf-8')

@@ -64,6 +64,6 @@ def test_a_target_with_a_load_is_reached(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_predictive_law_halves_the_error_of_the_star(capsys: pytest.CaptureFixture[str]) -> None:
-    said = run('star', ['--poses', '70', '--loads', '0.5'], capsys)
+    said = run('star', ['--poses', '50', '--loads', '0.5'], capsys)
     task, predictive = figures('RMS # mm', said)
     assert predictive < 0.5 * task

@@ -20,6 +20,7 @@ from soft_control.configuration import ConfigurationGains, ConfigurationLaw
 from soft_control.loop import Actuate
 from soft_control.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import JointPath
+from soft_dynamics.command_line import file_to_write, number
 
 RATE = 50.0  # [Hz]
 AMPLITUDE, OMEGA = 0.3, 12.0 * np.pi / 5.0  # [rad], [rad/s]
@@ -62,8 +63,8 @@ def phasor(t: np.ndarray, y: np.ndarray) -> complex:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='The fastest swing.')
-    parser.add_argument('--seconds', type=float, default=8.0, help='of the swing')
-    parser.add_argument('--figure', help='PNG to draw')
+    parser.add_argument('--seconds', type=number(1.0, 1e3), default=8.0, help='of the swing')
+    parser.add_argument('--figure', type=file_to_write, help='PNG to draw')
     options = parser.parse_args(argv)
 
     print('paper: 50 Hz, 0.3 sin(12 pi/5 t) rad, tip up to 7 m/s, half a swing in 0.4 s, a steady delay')

@@ -21,6 +21,7 @@ from soft_control.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import PosePath
 from soft_control.rotation import pose_error
 from soft_control.task import TaskGains, TaskLaw
+from soft_dynamics.command_line import file_to_write, number
 
 RATE = 20.0  # [Hz] as in the paper
 LOADS = (0.0, 0.1, 0.2, 0.5)  # [kg]
@@ -45,11 +46,11 @@ def reach(law: Any, X_WR: np.ndarray, load: float, seconds: float) -> tuple[np.n
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Point to point with unknown loads.')
-    parser.add_argument('--seconds', type=float, default=15.0, help='given to reach a target')
-    parser.add_argument('--targets', type=int, default=3)
-    parser.add_argument('--loads', type=float, nargs='+', default=LOADS, help='[kg]')
+    parser.add_argument('--seconds', type=number(0.5, 1e3), default=15.0, help='given to reach a target')
+    parser.add_argument('--targets', type=number(1, 100, int), default=3)
+    parser.add_argument('--loads', type=number(0.0, 5.0), nargs='+', default=LOADS, help='[kg]')
     parser.add_argument('--laws', nargs='+', default=list(LAWS), choices=LAWS)
-    parser.add_argument('--figure', help='PNG to draw')
+    parser.add_argument('--figure', type=file_to_write, help='PNG to draw')
     options = parser.parse_args(argv)
 
     print(f'paper: {RATE:.0f} Hz, curves only (Fig. 15); wanted here: {TARGET[0]:g} mm and {TARGET[1]:g} deg')

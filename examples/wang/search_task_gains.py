@@ -20,6 +20,7 @@ from examples.wang.references import star
 from examples.wang.star import draw
 from soft_control.loop import Actuate
 from soft_control.task import TaskGains, TaskLaw
+from soft_dynamics.command_line import number
 
 BEST = {'proportional': 1.6, 'damping': 2.0}
 GRID = product((0.7, 1.2, 1.6, 2.0), (0.0, 0.5, 1.0, 2.0, 3.0))
@@ -45,9 +46,9 @@ def candidates() -> Iterator[dict[str, Any]]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Search for the best gains of the task law.')
-    parser.add_argument('--load', type=float, default=0.5, help='[kg]')
-    parser.add_argument('--most', type=int, default=1000, help='candidates to try')
-    parser.add_argument('--poses', type=int, default=500, help='of the star to follow')
+    parser.add_argument('--load', type=number(0.0, 5.0), default=0.5, help='[kg]')
+    parser.add_argument('--most', type=number(1, 1e4, int), default=1000, help='candidates to try')
+    parser.add_argument('--poses', type=number(2, 1e4, int), default=500, help='of the star to follow')
     options = parser.parse_args(argv)
 
     poses, best = star(options.poses), (np.inf, {})

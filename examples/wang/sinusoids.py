@@ -20,10 +20,12 @@ from examples.wang.references import SINUSOIDS
 from soft_control.configuration import ConfigurationGains, ConfigurationLaw
 from soft_control.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import JointPath
+from soft_dynamics.command_line import file_to_write, number
 
 RATE = 50.0  # [Hz] as in the paper
 CATCH_UP = 2.0  # [s] given to reach the reference, and as long again before errors count
 TARGET = 0.02  # [rad]
+LAWS = ('configuration', 'predictive')
 
 
 def make_law(name: str) -> Any:
@@ -56,9 +58,9 @@ def errors(log: Log, wanted: np.ndarray) -> np.ndarray:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Four sinusoidal references.')
-    parser.add_argument('--seconds', type=float, default=30.0, help='of each reference')
-    parser.add_argument('--laws', nargs='+', default=['configuration', 'predictive'])
-    parser.add_argument('--figure', help='PNG to draw')
+    parser.add_argument('--seconds', type=number(CATCH_UP + 0.5, 1e3), default=30.0, help='of each reference')
+    parser.add_argument('--laws', nargs='+', default=LAWS, choices=LAWS)
+    parser.add_argument('--figure', type=file_to_write, help='PNG to draw')
     options = parser.parse_args(argv)
 
     print(f'paper: {RATE:.0f} Hz, curves only (Fig. 13); wanted here: RMS <= {TARGET} rad')

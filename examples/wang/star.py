@@ -22,6 +22,7 @@ from examples.wang.references import star
 from soft_control.loop import Actuate
 from soft_control.references import PosePath
 from soft_control.rotation import pose_error
+from soft_dynamics.command_line import file_to_write, number
 
 APPROACH = 8.0  # [s] from rest to the first pose
 UNBOUND = 100.0  # [m/s or rad/s] the poses themselves set the speed: one a cycle
@@ -60,10 +61,10 @@ class Clock:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='A star with unknown loads.')
-    parser.add_argument('--loads', type=float, nargs='+', default=LOADS, help='[kg]')
-    parser.add_argument('--poses', type=int, default=500, help='of the star to follow')
+    parser.add_argument('--loads', type=number(0.0, 5.0), nargs='+', default=LOADS, help='[kg]')
+    parser.add_argument('--poses', type=number(2, 1e4, int), default=500, help='of the star to follow')
     parser.add_argument('--laws', nargs='+', default=list(LAWS), choices=LAWS)
-    parser.add_argument('--figure', help='PNG to draw')
+    parser.add_argument('--figure', type=file_to_write, help='PNG to draw')
     options = parser.parse_args(argv)
 
     print(f'paper: {RATE:.0f} Hz, 500 poses, 0.6 m, curves only (Fig. 16)')

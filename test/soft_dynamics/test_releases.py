@@ -41,7 +41,7 @@ def test_releases_agree_with_radau(name, size, limit):
     def pressures(t):
         return level * (1.0 + np.sin(200.0 * t + np.arange(len(robot.chamber_names))))
 
-    q0 = bent(robot, size, 4, seed=4)
+    q0 = bent(robot, size, 2, seed=4)
     run = robot.simulate(q0, np.zeros(robot.nq), pressures, T)
     exact = robot.simulate(q0, np.zeros(robot.nq), pressures, T, 'Radau', rtol=1e-8, atol=1e-10)
     assert np.abs(run.q - exact.q).max() < limit

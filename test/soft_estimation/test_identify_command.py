@@ -158,7 +158,7 @@ def test_a_bag_of_another_robot_is_refused_in_one_line(lab, bag, capsys) -> None
     assert error.count('\n') == 1
 
 
-@pytest.mark.parametrize(('method', 'trials'), [('least_squares', 1), ('jensen', 60), ('godage', 64)])
+@pytest.mark.parametrize(('method', 'trials'), [('least_squares', 1), ('jensen', 30), ('godage', 32)])
 def test_an_interrupted_command_goes_on_where_it_was(lab, bag, capsys, monkeypatch, method, trials) -> None:
     """The second run has to evaluate the model less often than one that begins anew."""
     more = ('--method', method, '--trials', str(trials), '--rate', '50', '--step', '0.01')
