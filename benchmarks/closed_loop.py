@@ -22,6 +22,7 @@ from benchmarks.measure import load
 from benchmarks.metronome import Metronomes
 from benchmarks.page import replace_part
 from soft_dynamics.arguments import Array
+from soft_dynamics.command_line import number
 
 METHOD = """
 `simulation.launch.xml` at ordinary priority without F/T sensor and `shape_publisher`: virtual rig, bridges, estimator,
@@ -190,23 +191,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog='python -m benchmarks.closed_loop', description=(__doc__ or '').partition('\n')[0], epilog=METHOD
     )
     parser.add_argument(
-        '--seconds', type=float, default=30.0, help='how long to measure, default %(default)g'
+        '--seconds', type=number(2.0, 3600.0), default=30.0, help='how long to measure, default %(default)g'
     )
-    parser.add_argument('--rate', type=float, default=200.0, help='of the loop [Hz], default %(default)g')
+    parser.add_argument(
+        '--rate', type=number(20.0, 1e3), default=200.0, help='of the loop [Hz], default %(default)g'
+    )
     parser.add_argument(
         '--estimator', default='model', choices=('model', 'differentiator'), help='default %(default)s'
     )
     parser.add_argument(
         '--realtime',
-        type=int,
+        type=number(0, 99, int),
         default=0,
         help='priority of all nodes but the model, 1 to 99; default 0: ordinary',
     )
     parser.add_argument('--everything', action='store_true', help='with F/T sensor and shape_publisher')
     parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}')
     options = parser.parse_args(arguments)
-    if not options.seconds >= 2.0:
-        parser.error(f'--seconds: at least 2, got {options.seconds:g}')
     if not all(importlib.util.find_spec(name) for name in ('rclpy', 'soft_robot_suite')):
         raise SystemExit('closed_loop: needs ROS: tools/run.py --own-domain python -m benchmarks.closed_loop')
     begin = time.monotonic()

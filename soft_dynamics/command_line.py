@@ -20,8 +20,17 @@ def number(low: float, high: float, kind: type[float] = float) -> Callable[[str]
     return parse
 
 
-def file_to_write(text: str) -> str:
-    """The path of a file in a folder that is there."""
-    if not Path(text).parent.is_dir():
-        raise argparse.ArgumentTypeError(f'no folder {Path(text).parent}')
-    return text
+def file_to_write(text: str) -> Path:
+    """A file in a folder that is there."""
+    path = Path(text)
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f'no folder {path.parent}')
+    return path
+
+
+def file_to_read(text: str) -> Path:
+    """A file that is there."""
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f'no file {path}')
+    return path

@@ -72,6 +72,11 @@ def test_runs_and_ends_with_a_quantity(name: str, capsys: pytest.CaptureFixture[
         ('wang/star', '--loads', '-1'),
         ('wang/star', '--figure', 'nowhere/star.png'),
         ('wang/search_task_gains', '--most', '0'),
+        ('real_data/asu_arm', '--check', 'nowhere.yaml'),
+        ('real_data/asu_arm', '--write', 'nowhere/arm.yaml'),
+        ('real_data/asu_estimate', '--plot', 'nowhere/arm.png'),
+        ('real_data/asl_trunk', '--unknown', 'value'),
+        ('real_data/silicone_beam', '--unknown', 'value'),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(

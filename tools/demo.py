@@ -31,6 +31,7 @@ from rclpy.signals import SignalHandlerOptions
 from soft_robot_suite.srv import ForwardDynamics, InverseDynamics
 
 import soft_dynamics as sd
+from soft_dynamics.command_line import number
 from tools.demo_client import Client, Failure, Log, Vented
 from tools.demo_figures import Drawn, Eight, Star, drawn, picture, table
 from tools.simulation import ROOT, Ended, Simulation, patient
@@ -263,10 +264,14 @@ def run(options: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
-    parser.add_argument('--seconds', type=float, default=12.0, help='of the figure of eight; default 12')
-    parser.add_argument('--star', type=float, default=1.0, help='part of the star to draw, up to 1')
-    parser.add_argument('--rate', type=float, default=100.0, help='of the loop [Hz]; default 100')
-    parser.add_argument('--estimator', default='model', help='model (default) or differentiator')
+    parser.add_argument(
+        '--seconds', type=number(4.0, 1e3), default=12.0, help='of the figure of eight; default 12'
+    )
+    parser.add_argument(
+        '--star', type=number(0.05, 1.0), default=1.0, help='part of the star to draw, up to 1'
+    )
+    parser.add_argument('--rate', type=number(20.0, 1e3), default=100.0, help='of the loop [Hz]; default 100')
+    parser.add_argument('--estimator', default='model', choices=('model', 'differentiator'))
     parser.add_argument('--figure', type=Path, default=ROOT / 'log' / 'demo.png', help='picture to write')
     return run(parser.parse_args())
 

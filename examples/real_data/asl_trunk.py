@@ -9,6 +9,8 @@ Data: asl_trunk, positions of the disks; the chord of an arc gives its bend exac
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,7 +87,8 @@ def free_run_error(trunk: Description, recording: Recording) -> Array:
     return free_run_rms(problem, problem.start)
 
 
-def main() -> None:
+def main(args: Sequence[str] | None = None) -> None:
+    argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0]).parse_args(args)
     whole = recorded('controlled_1_first100s')
     seen, unseen = whole.part(0.0, 50.0), whole.part(50.0, whole.duration)
     found = fit(load_description(ROBOT), seen)

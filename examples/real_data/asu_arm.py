@@ -19,6 +19,7 @@ from examples.real_data.bar import bar_error
 from examples.real_data.data import folder, imported
 from examples.real_data.figure import draw
 from soft_dynamics.arguments import Array
+from soft_dynamics.command_line import file_to_read, file_to_write
 from soft_dynamics.description import Description
 from soft_dynamics.robot import Robot, load
 from soft_dynamics.writer import write_description
@@ -70,9 +71,13 @@ def compare(robot: Description, whole: Recording) -> Identification:
 
 def main(args: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0])
-    parser.add_argument('--check', type=Path, help='test this robot file on the whole instead of fitting')
-    parser.add_argument('--figure', type=Path, help='with --check: draw measured and modelled bends')
-    parser.add_argument('--write', type=Path, help='new robot file with what the whole recording says')
+    parser.add_argument(
+        '--check', type=file_to_read, help='test this robot file on the whole instead of fitting'
+    )
+    parser.add_argument('--figure', type=file_to_write, help='with --check: draw measured and modelled bends')
+    parser.add_argument(
+        '--write', type=file_to_write, help='new robot file with what the whole recording says'
+    )
     options = parser.parse_args(args)
     if options.write and options.write.exists():
         parser.error(f'--write: {options.write} exists already')

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from examples.real_data.data import folder
+from soft_dynamics.command_line import file_to_write
 from soft_estimation.differentiator import Differentiator, DifferentiatorConfig
 from soft_estimation.fixed_interval import smoothed
 from soft_estimation.poses import flip_axis, inverse, poses_from_normals
@@ -73,7 +74,9 @@ def estimate(path: Path) -> Found:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0])
-    parser.add_argument('--plot', metavar='PNG', help='where to put a figure of the first recording')
+    parser.add_argument(
+        '--plot', metavar='PNG', type=file_to_write, help='where to put a figure of the first recording'
+    )
     path = parser.parse_args(arguments).plot
     found = [(file.name[:-7], estimate(file)) for file in sorted(folder('asu_two_segment_arm').glob('apr*'))]
     for name, f in found:

@@ -7,8 +7,10 @@ to the unloaded beam alone; the loaded one is a prediction. Data and source: eth
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,7 +78,8 @@ def fit(beam: Description, unloaded: Swing) -> Description:
     return apply(beam, unknowns, found.x)
 
 
-def main() -> None:
+def main(args: Sequence[str] | None = None) -> None:
+    argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0]).parse_args(args)
     data = folder('ethz_silicone')
     real = {name: measured(data / 'beam' / file) for name, (file, _) in CASES.items()}
     beam = fit(load_description(ROBOT), real['unloaded'])
