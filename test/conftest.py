@@ -19,8 +19,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give tests with processes, sockets and clocks a second try, and mix their files with the others.
 
     On a shared machine a process may stand still for seconds, which no test can tell from a fault; the summary names
-    each test that needed its second try. Mixed, the two workers seldom both start processes; the long files come first,
-    so that at the end no worker waits for the other.
+    each test that needed its second try. Mixed, the workers seldom all start processes; the long files come first,
+    so that at the end no worker waits for the others.
     """
     for item in items:
         if any(folder in item.path.parents for folder in LIVE):
