@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import re
 import signal
 import sys
@@ -22,6 +23,7 @@ from soft_dynamics.ros.priority import take_priority
 from soft_dynamics.ros.report import USER_ERRORS, report
 
 _SWITCH_INTERVAL = 5e-4  # [s] a thread that waits for a device or DDS gets Python this soon; by default 5 ms
+_LONGEST_END = 120.0  # [s] of a node, then it is cut off
 _POLL_PERIOD = 0.1  # [s] longest wait of the executor, so the longest time until a signal is seen
 
 
@@ -34,6 +36,10 @@ def run_node(node_class: type[Node], args: list[str] | None = None) -> int:
     Any other exception passes through after the node is destroyed; a callback may `raise SystemExit(code)`.
 
     rclpy's own signal handlers would close the context first: the last, safe command could not be sent.
+
+    DDS has been seen to wait for itself, for ever and with Python's lock, while it was being closed and another process
+    came or went (Fast DDS 2.14, `set_listener` against `onWriterDiscovery`): an end that takes too long says where it is
+    and is cut off, with exit code 1.
     """
     args = sys.argv if args is None else args
     if {'-h', '--help'} & {*args[1:]}:
@@ -45,6 +51,7 @@ def run_node(node_class: type[Node], args: list[str] | None = None) -> int:
             return _run(node_class, args, stop)
         finally:
             rclpy.try_shutdown()
+            faulthandler.cancel_dump_traceback_later()
 
 
 def _run(node_class: type[Node], args: list[str], stop: _StopSignals) -> int:
@@ -61,6 +68,7 @@ def _run(node_class: type[Node], args: list[str], stop: _StopSignals) -> int:
             return 1
         _spin(node, stop)
     finally:
+        faulthandler.dump_traceback_later(_LONGEST_END, exit=True)
         if node is not None:
             node.destroy_node()
     return 0

@@ -97,6 +97,14 @@ def test_repeated_signals_do_not_cut_the_way_down_short(ros_process: Any, ros_cl
     assert process.stdout.split() == ['running', 'stopping', 'stopped']
 
 
+def test_an_end_that_never_comes_is_cut_off_and_says_where(ros_process: Any, ros_client_node: Any) -> None:
+    process = ros_process('ros.nodes_for_test.awkward', env={'AWKWARD': 'never stops'})
+    ros_client_node.spin_until(lambda: 'running' in process.stdout, 'start')
+    assert process.stop(signal.SIGTERM) == 1
+    assert 'Timeout' in process.stderr
+    assert 'destroy_node' in process.stderr
+
+
 def test_a_bug_in_a_callback_shows_its_traceback_and_still_goes_down_safely(ros_process: Any) -> None:
     process = ros_process('ros.nodes_for_test.awkward', env={'AWKWARD': 'buggy'})
     assert process.wait() == 1

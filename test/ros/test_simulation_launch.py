@@ -60,18 +60,21 @@ def launched(robot: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         if process.poll() is None:
-            process.kill()  # its nodes end with it
+            process.kill()  # its nodes end with it, as a rule
             process.wait()
+            for left in left_over(folder):
+                with suppress(OSError):
+                    os.kill(left, signal.SIGKILL)
 
 
-def left_over(folder: Path) -> list[str]:
+def left_over(folder: Path) -> list[int]:
     """Return the processes that the launch has started and not ended."""
     mark = f'{MARK}={folder}'.encode()
     found = []
     for process in Path('/proc').glob('[0-9]*'):
         with suppress(OSError):  # it has ended, or is another user's
             if mark in (process / 'environ').read_bytes().split(b'\0'):
-                found.append((process / 'cmdline').read_text())
+                found.append(int(process.name))
     return found
 
 

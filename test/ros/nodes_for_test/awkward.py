@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time
@@ -42,6 +43,8 @@ class Awkward(Node):
         self.stop.set()
         if MODE == 'slow to stop':
             time.sleep(1.0)
+        if MODE == 'never stops':
+            ctypes.PyDLL(None).sleep(60)  # keeps Python to itself, as a DDS does that waits for itself
         super().destroy_node()
         print('stopped', flush=True)
 
@@ -53,6 +56,8 @@ def refuse(_: Node) -> None:
 def main(args: list[str] | None = None) -> int:
     if MODE == 'refused late':
         run.take_priority = refuse
+    if MODE == 'never stops':
+        run._LONGEST_END = 1.0
     code = run.run_node(Awkward, args)
     if MODE == 'counts threads':
         print(*(thread.name for thread in threading.enumerate()), flush=True)
