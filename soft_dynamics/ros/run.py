@@ -38,8 +38,8 @@ def run_node(node_class: type[Node], args: list[str] | None = None) -> int:
     rclpy's own signal handlers would close the context first: the last, safe command could not be sent.
 
     DDS has been seen to wait for itself, for ever and with Python's lock, while it was being closed and another process
-    came or went (Fast DDS 2.14, `set_listener` against `onWriterDiscovery`): an end that takes too long says where it is
-    and is cut off, with exit code 1.
+    came or went (Fast DDS 2.14, `set_listener` against `onWriterDiscovery`): an end that takes too long says where it
+    is and is cut off, with exit code 1.
     """
     args = sys.argv if args is None else args
     if {'-h', '--help'} & {*args[1:]}:
