@@ -144,11 +144,11 @@ def tables(run: Run) -> tuple[list[list[str]], list[list[str]]]:
 def stretches(run: Run) -> list[list[str]]:
     """Return the latency of every whole stretch as rows, with their header: a shared machine has good and bad ones."""
     sent, arrived = run.ways.moments[:, 0], run.ways.moments[:, -1]
-    number = (sent - sent[0]) // round(STRETCH * 1e9)
+    seconds = (sent - sent[0]) * 1e-9
     stalled = run.metronomes.during(sent, arrived)
     rows = [['seconds', 'p50', 'p99', 'largest', 'machine stood still on']]
-    for k in range(int((sent[-1] - sent[0]) * 1e-9 / STRETCH + 0.01)):
-        part = number == k
+    for k in range(int(seconds[-1] / STRETCH + 0.01)):  # the last frame comes a cycle before the end
+        part = seconds // STRETCH == k
         share = f'{100.0 * np.mean(stalled[part]):.1f} % of the ways'
         name = f'{k * STRETCH:.0f} to {(k + 1) * STRETCH:.0f}'
         rows.append([name, *_quantiles(1e-9 * (arrived - sent)[part]), share])

@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         robot = sd.load(options.robot)
     except (OSError, sd.SoftRobotError) as error:
-        parser.error(str(error))
+        parser.error(f'--robot: {error}')
     rng = np.random.default_rng(1)
     q, qd, qdd = rng.uniform(-1.0, 1.0, (3, robot.nq))
 

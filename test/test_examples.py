@@ -87,6 +87,7 @@ def test_a_mistake_is_one_line_that_names_it(
     assert ended.value.code == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert 'error: ' in error
+    assert option in error
     assert value.partition('/')[0] in error
 
 

@@ -21,6 +21,7 @@ from scipy.spatial.transform import Rotation
 import soft_dynamics as sd
 from soft_dynamics.arguments import Array
 from soft_dynamics.bags import BagWriter, SampleWriter
+from soft_dynamics.command_line import number
 from soft_dynamics.description import Sensor
 from soft_dynamics.simulate import Trajectory
 from soft_estimation.command import run_command
@@ -171,15 +172,13 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument('robot', help='shipped robot or the path of a robot file')
     made.add_argument('out', type=Path, help='folder of the new bag')
-    made.add_argument('--seconds', type=float, default=30.0)
+    made.add_argument('--seconds', type=number(0.1, 1e5), default=30.0)
     made.add_argument('--streams', nargs='+', choices=RATES, default=list(RATES))
     made.add_argument('--noise', type=float, default=0.0, help='of the coordinates [rad or m]')
     return made
 
 
 def command(options: argparse.Namespace) -> int:
-    if not 0.1 <= options.seconds <= 1e5:
-        raise ValueError(f'--seconds: expected 0.1 to 100000, got {options.seconds:g}')
     robot = sd.load(options.robot)
     streams = options.streams
     if not any(sensor.kind == 'ft' for sensor in robot.description.sensors):

@@ -23,7 +23,7 @@ from soft_dynamics.ros.priority import take_priority
 from soft_dynamics.ros.report import USER_ERRORS, report
 
 _SWITCH_INTERVAL = 5e-4  # [s] a thread that waits for a device or DDS gets Python this soon; by default 5 ms
-_LONGEST_END = 120.0  # [s] of a node, then it is cut off
+_LONGEST_END = 120.0  # [s] of a node, which may have chambers to vent along a ramp; then it is cut off
 _POLL_PERIOD = 0.1  # [s] longest wait of the executor, so the longest time until a signal is seen
 
 
