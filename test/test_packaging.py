@@ -25,7 +25,7 @@ else:
 # Modules whose distribution bears another name, and Python distributions whose rosdep key does.
 DISTRIBUTIONS = {'yaml': 'pyyaml', 'serial': 'pyserial'}
 ROSDEP = {'pyyaml': 'python3-yaml', 'pyserial': 'python3-serial'}
-PIP_KEYS = {'mujoco', 'pymodbus', 'rosbags'}
+PIP_KEYS = {'mujoco', 'rosbags'}
 WITHOUT_KEY = {
     'c3d',
     'openvr',

@@ -1,19 +1,14 @@
-"""Valve terminals with Modbus TCP, on pymodbus' own server."""
+"""Valve terminals with Modbus TCP: their registers, and what their valves do of them."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pymodbus.constants import ExcCodes
-from pymodbus.server import ModbusTcpServer
-from pymodbus.simulator import DataType, SimData, SimDevice
-
 from soft_hw_bridge.emulators.faults import Faults
-
-READ = 3
+from soft_hw_bridge.emulators.modbus_server import ModbusServer
 
 
 @dataclass
@@ -162,17 +157,15 @@ class ModbusEmulator:
         self.highest = [0.0] * terminal.valves  # [Pa] ever commanded
         self._lock = threading.Lock()
         self._heard = time.monotonic()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name='modbus_emulator', daemon=True)
-        self._thread.start()
-        self.port = port
-        self._run(self._listen())
+        self._registers = self._zeros()  # all that can be written
+        self._server = ModbusServer(self, port)
+        self.port = self._server.port
 
     def commanded(self) -> list[float]:
         """Return the set points [Pa] that hold now: none when the client has been silent for too long."""
         if self.faults.restart:
             self.faults.restart = False
-            self._run(self._restart())
+            self._restart()
         with self._lock:
             if time.monotonic() - self._heard > self.terminal.timeout_s:
                 self.terminal.shut()
@@ -185,69 +178,58 @@ class ModbusEmulator:
 
     def close(self) -> None:
         """Stop serving."""
-        self._run(self._shutdown())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._server.close()
 
-    async def _listen(self) -> None:
-        t = self.terminal
-        blocks = [
-            SimData(t.outputs, count=t.output_words(), values=0, datatype=DataType.REGISTERS),
-            SimData(t.inputs, count=t.input_words(), values=0, datatype=DataType.REGISTERS, readonly=True),
-            SimData(t.timeout_register, count=t.timeout_words, values=0, datatype=DataType.REGISTERS),
-        ]
-        device = SimDevice(0, simdata=blocks, action=self._access)
-        self._server = ModbusTcpServer(device, address=('127.0.0.1', self.port))
-        await self._server.serve_forever(background=True)
-        self.port = self._server.transport.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+    # ---- what the server asks for --------------------------------------------------------------------------------
 
-    async def _shutdown(self) -> None:
-        await self._server.shutdown()  # type: ignore[no-untyped-call]
-        for request in asyncio.all_tasks() - {asyncio.current_task()}:
-            request.cancel()
+    @property
+    def is_silent(self) -> bool:
+        return self.faults.silent
 
-    async def _restart(self) -> None:
-        await self._shutdown()
-        self.terminal.shut()
-        await self._listen()
-
-    async def _access(
-        self,
-        function: int,
-        start: int,
-        address: int,
-        _count: int,
-        registers: list[int],
-        values: list[int] | list[bool] | None,
-    ) -> ExcCodes | None:
-        """Look at a request before it is answered; pymodbus stores and fetches the registers itself."""
-        if self.faults.silent:
-            await asyncio.sleep(1.0)
-            return ExcCodes.DEVICE_BUSY
+    def read(self, first: int, count: int) -> list[int]:
+        """Return registers; LookupError if there are none."""
         with self._lock:
-            now = time.monotonic()
-            if now - self._heard > self.terminal.timeout_s:
-                self.terminal.shut()
-            self._heard = now
-            self.requests += 1
-            if function == READ:
-                first = self.terminal.inputs - start
-                image = self.terminal.input_image()
-                registers[first : first + len(image)] = image
-            elif values:
-                self._written(address, [int(value) for value in values])
-        return None
+            self._hear()
+            at = first - self.terminal.inputs
+            if at >= 0 and at + count <= self.terminal.input_words():
+                return self.terminal.input_image()[at : at + count]
+            return [self._registers[address] for address in range(first, first + count)]
 
-    def _written(self, address: int, values: list[int]) -> None:
-        timeout = self.terminal.timeout_register
-        if address == timeout:
-            milliseconds = sum(value << 16 * k for k, value in enumerate(values))
-            self.terminal.timeout_s = milliseconds / 1000 if milliseconds else float('inf')
-            return
-        for offset, value in enumerate(values):
-            self.terminal.write(address + offset, value)
-        self.highest = [max(a, b) for a, b in zip(self.highest, self.terminal.commanded(), strict=True)]
+    def write(self, first: int, words: Sequence[int]) -> None:
+        """Set registers; LookupError if there are none."""
+        with self._lock:
+            self._hear()
+            places = range(first, first + len(words))
+            if not self._registers.keys() >= set(places):
+                raise LookupError
+            self._registers.update(zip(places, words, strict=True))
+            if first == self.terminal.timeout_register:
+                milliseconds = sum(word << 16 * k for k, word in enumerate(words))
+                self.terminal.timeout_s = milliseconds / 1000 if milliseconds else float('inf')
+                return
+            for address, word in zip(places, words, strict=True):
+                self.terminal.write(address, word)
+            self.highest = [max(a, b) for a, b in zip(self.highest, self.terminal.commanded(), strict=True)]
 
-    def _run(self, coroutine: object) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=30.0)  # type: ignore[arg-type]
+    # ---- inside --------------------------------------------------------------------------------------------------
+
+    def _hear(self) -> None:
+        """A request is here: whoever was silent for too long before it finds the valves shut."""
+        now = time.monotonic()
+        if now - self._heard > self.terminal.timeout_s:
+            self.terminal.shut()
+        self._heard = now
+        self.requests += 1
+
+    def _zeros(self) -> dict[int, int]:
+        t = self.terminal
+        outputs = range(t.outputs, t.outputs + t.output_words())
+        timeout = range(t.timeout_register, t.timeout_register + t.timeout_words)
+        return dict.fromkeys([*outputs, *timeout], 0)
+
+    def _restart(self) -> None:
+        self._server.close()
+        with self._lock:
+            self.terminal.shut()
+            self._registers = self._zeros()
+        self._server = ModbusServer(self, self.port)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import threading
 import time
@@ -11,21 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from pymodbus.client import ModbusTcpClient
-from pymodbus.constants import ExcCodes
-from pymodbus.exceptions import ModbusException
-from pymodbus.pdu import ModbusPDU
+import numpy.typing as npt
 
 from soft_dynamics.reader import quantity
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.device import Reading
+from soft_hw_bridge.pressure.modbus_tcp import ModbusTcp, Words
 from soft_hw_bridge.pressure.register_map import RegisterMap, Step, Wait
 from soft_hw_bridge.pressure.safety import Array, PressureLimits
 
 MAX_WRITE, MAX_READ = 123, 125  # registers in one request
 _POLL_S = 0.02
-logging.getLogger('pymodbus').setLevel(logging.CRITICAL)  # what goes wrong is in our DeviceError
-_REFUSALS = {code.value: code.name.lower().replace('_', ' ') for code in ExcCodes}
 
 
 @dataclass(frozen=True)
@@ -72,10 +67,8 @@ class ModbusPressure:
         self._limits = limits
         self._now_ns = now_ns
         self._stop = stop or threading.Event()
-        self._setpoints = [register_map.setpoint.of(channel) for channel in channels]
-        self._measured = [register_map.measured.of(channel) for channel in channels]
-        self._out = range(min(self._setpoints), max(self._setpoints) + 1)
-        self._in = range(min(self._measured), max(self._measured) + 1)
+        self._setpoints, self._out = _places([register_map.setpoint.of(channel) for channel in channels])
+        self._measured, self._in = _places([register_map.measured.of(channel) for channel in channels])
         if len(self._out) > MAX_WRITE or len(self._in) > MAX_READ:
             raise ValueError(f'channels spread over {len(self._out)} registers, a request holds {MAX_WRITE}')
         watchdog = register_map.timeout
@@ -84,17 +77,14 @@ class ModbusPressure:
             f'register map {config.register_map}, unit {register_map.device_id}: set points in {_span(self._out)}, '
             f'measured in {_span(self._in)}, {f"watchdog in {watchdog.address}" if watchdog else "no watchdog"}'
         )
-        self._image: list[int] = []  # of the output registers, set points and what lies between them
-        self._client: ModbusTcpClient | None = None
+        self._image: Words | None = None  # of the output registers, set points and what lies between them
+        self._connection: ModbusTcp | None = None
 
     def open(self) -> None:
         """Connect, vent, set the device's own time-out, and start it. Raises DeviceError."""
-        port = self._config.port or self._map.port
-        self._client = ModbusTcpClient(
-            self._config.host, port=port, timeout=self._config.response_timeout, retries=0
-        )
-        if not self._client.connect():  # type: ignore[no-untyped-call]
-            raise DeviceError(f'no Modbus device at {self._config.host}:{port}')
+        config = self._config
+        port = config.port or self._map.port
+        self._connection = ModbusTcp(config.host, port, self._map.device_id, config.response_timeout)
         self._image = self._read(self._out)
         self._put_out(np.zeros(len(self._setpoints)))
         self._set_timeout()
@@ -106,34 +96,32 @@ class ModbusPressure:
         asked_ns = self._now_ns()
         words = self._read(self._in)
         sampled_ns = (asked_ns + self._now_ns()) // 2
-        measured = self._map.to_pressure([words[address - self._in.start] for address in self._measured])
-        return [Reading(measured, sampled_ns)]
+        return [Reading(self._map.to_pressure(words[self._measured]), sampled_ns)]
 
     def close(self) -> None:
         """Vent, stop the device, disconnect."""
-        if self._client is None:
+        if self._connection is None:
             return
         with contextlib.suppress(DeviceError):
-            if self._image:
+            if self._image is not None:
                 self._put_out(np.zeros(len(self._setpoints)))
                 self._run(self._map.stop, threading.Event())
-        self._client.close()  # type: ignore[no-untyped-call]
-        self._client = None
-        self._image = []
+        self._connection.close()
+        self._connection = self._image = None
 
     def _put_out(self, pressure: Array) -> None:
-        for address, count in zip(self._setpoints, self._map.to_counts(pressure, self._limits), strict=True):
-            self._image[address - self._out.start] = count
-        self._write(self._out.start, self._image)
+        if self._image is not None:
+            self._image[self._setpoints] = self._map.to_counts(pressure, self._limits)
+            self._write(self._out.start, self._image)
 
     def _set_timeout(self) -> None:
         register = self._map.timeout
         if register is None:
             return
         ms = max(math.ceil(1000 * self._config.device_timeout), register.minimum_ms)
-        words = [ms >> 16 * k & 0xFFFF for k in range(register.words)]
+        words = np.array([ms >> 16 * k & 0xFFFF for k in range(register.words)], np.uint16)
         self._write(register.address, words)
-        if self._read(range(register.address, register.address + register.words)) != words:
+        if (self._read(range(register.address, register.address + register.words)) != words).any():
             raise DeviceError(
                 f'the device did not take the time-out of {ms} ms in register {register.address}'
             )
@@ -145,48 +133,37 @@ class ModbusPressure:
                 self._wait(step, addresses, stop)
                 continue
             for address in addresses:
-                if address in self._out:
+                if self._image is not None and address in self._out:
                     self._image[address - self._out.start] = step.value
-                self._write(address, [step.value])
+                self._write(address, np.array([step.value], np.uint16))
 
     def _wait(self, step: Wait, addresses: range, stop: threading.Event) -> None:
         deadline = time.monotonic() + step.timeout
         while True:
             words = self._read(range(addresses[0], addresses[-1] + 1))[:: step.stride]
-            if all(word & step.mask == step.value for word in words):
+            if (words & step.mask == step.value).all():
                 return
             if time.monotonic() > deadline:
-                raise DeviceError(f'registers {addresses} are {words} after {step.timeout:g} s')
+                raise DeviceError(f'registers {addresses} are {words.tolist()} after {step.timeout:g} s')
             if stop.wait(_POLL_S):
                 raise DeviceError('stopped while the device started')
 
-    def _write(self, address: int, words: Sequence[int]) -> None:
-        unit = self._map.device_id
-        self._call(
-            'write', address, lambda client: client.write_registers(address, list(words), device_id=unit)
-        )
+    def _write(self, address: int, words: Words) -> None:
+        self._connected().write(address, words)
 
-    def _read(self, addresses: range) -> list[int]:
-        first, count, unit = addresses.start, len(addresses), self._map.device_id
-        words = self._call(
-            'read', first, lambda client: client.read_holding_registers(first, count=count, device_id=unit)
-        ).registers
-        if len(words) != count:
-            raise DeviceError(f'asked for {count} registers from {first}, got {len(words)}')
-        return list(words)
+    def _read(self, addresses: range) -> Words:
+        return self._connected().read(addresses.start, len(addresses))
 
-    def _call(self, verb: str, address: int, request: Callable[[ModbusTcpClient], ModbusPDU]) -> ModbusPDU:
-        if self._client is None:
+    def _connected(self) -> ModbusTcp:
+        if self._connection is None:
             raise DeviceError('the device is not opened')
-        try:
-            response = request(self._client)
-        except (ModbusException, OSError) as error:
-            raise DeviceError(f'{verb} from register {address}: {error}') from None
-        if response.isError():
-            code = response.exception_code
-            reason = _REFUSALS.get(code, f'code {code}')
-            raise DeviceError(f'the device refused to {verb} from register {address}: {reason}')
-        return response
+        return self._connection
+
+
+def _places(registers: Sequence[int]) -> tuple[npt.NDArray[np.intp], range]:
+    """Where registers lie in the smallest range that holds them all, and that range."""
+    span = range(min(registers), max(registers) + 1)
+    return np.array(registers) - span.start, span
 
 
 def _span(registers: range) -> str:

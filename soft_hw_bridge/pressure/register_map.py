@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import yaml
 from soft_dynamics.errors import RobotFileError
 from soft_dynamics.reader import quantity, read
 from soft_dynamics.resources import share_folder
+from soft_hw_bridge.pressure.modbus_tcp import Words
 from soft_hw_bridge.pressure.safety import Array, PressureLimits
 
 LAST_ADDRESS = 65535
@@ -86,20 +88,19 @@ class RegisterMap:
     start: tuple[Step, ...] = ()
     stop: tuple[Step, ...] = ()
 
-    def to_counts(self, pressure: Array, limits: PressureLimits) -> list[int]:
+    def to_counts(self, pressure: Array, limits: PressureLimits) -> Words:
         """Return the register values of pressures [Pa]: the nearest that lie within the limits.
 
         What is not finite becomes vented. This is the last thing that happens before the wire.
         """
-        low = max(np.ceil((limits.minimum + self.ambient) / self.scale), 0)
-        high = min(np.floor((limits.maximum + self.ambient) / self.scale), 65535)
+        low = max(math.ceil((limits.minimum + self.ambient) / self.scale), 0)
+        high = min(math.floor((limits.maximum + self.ambient) / self.scale), 65535)
         counts = np.rint((np.where(np.isfinite(pressure), pressure, 0.0) + self.ambient) / self.scale)
-        return [int(count) for count in np.clip(counts, low, high)]
+        return np.minimum(np.maximum(counts, low), high).astype(np.uint16)
 
-    def to_pressure(self, counts: list[int]) -> Array:
+    def to_pressure(self, counts: Words) -> Array:
         """Return the pressures [Pa] of register values."""
-        raw = np.array(counts, np.uint16)
-        values = raw.view(np.int16) if self.signed else raw
+        values = counts.view(np.int16) if self.signed else counts
         return values.astype(np.float64) * self.scale - self.ambient
 
 

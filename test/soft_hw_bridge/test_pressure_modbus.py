@@ -1,9 +1,10 @@
-"""Modbus valves: our side against emulated terminals, pymodbus on the other side of each."""
+"""Modbus valves: our client and our server, each against the other and against pymodbus."""
 
 import asyncio
 import socket
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from soft_hw_bridge.emulators import modbus as emulators
 from soft_hw_bridge.emulators.modbus import ModbusEmulator
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
+from soft_hw_bridge.pressure.modbus_tcp import ModbusTcp
 from soft_hw_bridge.pressure.register_map import Block, RegisterMap, Wait, load_register_map
 from soft_hw_bridge.pressure.safety import PressureLimits
 
@@ -221,15 +223,91 @@ def test_another_server_gets_exactly_the_registers_of_the_map():
     np.testing.assert_allclose(reading.pressure, 4711 * 100.0 - 101_325.0)
 
 
+def test_another_client_is_refused_as_modbus_says(terminal):
+    """Functions that are not there, registers that are not there, inputs that cannot be written."""
+    with ModbusTcpClient('127.0.0.1', port=terminal.port) as client:
+        refusals = [
+            client.read_coils(0, device_id=1),
+            client.read_holding_registers(40002, count=2, device_id=1),
+            client.write_registers(40018, [1, 2], device_id=1),
+            client.write_register(45395, 1, device_id=1),
+        ]
+        assert client.read_holding_registers(40018, count=1, device_id=1).registers == [0]
+    assert [refusal.exception_code for refusal in refusals] == [1, 2, 2, 2]
+    assert not any(terminal.highest)
+
+
+ANSWER = bytes.fromhex('0001 0000 0007 01 03 04 0001 0002')  # two registers, of the first request
+
+
+@pytest.mark.parametrize(
+    ('answer', 'problem'),
+    [
+        (b'', 'closed the connection'),
+        (ANSWER[:-1], 'closed the connection'),
+        (ANSWER[:1] + b'\x02' + ANSWER[2:], 'to something else'),
+        (ANSWER[:6] + b'\x09' + ANSWER[7:], 'to something else'),
+        (ANSWER[:7] + b'\x04' + ANSWER[8:], 'has function 4'),
+        (ANSWER[:8] + b'\x02' + ANSWER[9:], 'asked for 2 registers from 7, got 2'),
+        (bytes.fromhex('0001 0000 0005 01 03 02 0001'), 'asked for 2 registers from 7, got 1'),
+        (bytes.fromhex('0001 0000 0003 01 83 06'), 'refused to read from register 7: device busy'),
+        (bytes.fromhex('0001 0000 0003 01 83 63'), 'refused to read from register 7: code 99'),
+        (bytes.fromhex('0001 0000 0000 01 03'), 'asked for 2 registers from 7, got 0'),
+    ],
+)
+def test_answers_that_are_none_are_device_errors(answer, problem):
+    with _answering(answer) as port, pytest.raises(DeviceError, match=problem):
+        ModbusTcp('127.0.0.1', port, 1, 10.0).read(7, 2)
+
+
+def test_an_answer_may_come_in_pieces():
+    with _answering(*(ANSWER[k : k + 1] for k in range(len(ANSWER)))) as port:
+        assert ModbusTcp('127.0.0.1', port, 1, 10.0).read(7, 2).tolist() == [1, 2]
+
+
+@contextmanager
+def _answering(*pieces):
+    """A server that takes one request, sends these bytes and closes the connection."""
+
+    def serve():
+        client, _ = listener.accept()
+        with client:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.recv(100)
+            for piece in pieces:
+                client.sendall(piece)
+                time.sleep(0.002)
+
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join()
+
+
+def test_garbage_does_not_end_the_server(terminal):
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        with socket.create_connection(('127.0.0.1', terminal.port), timeout=10.0) as client:
+            body = random.bytes(random.integers(1, 40))
+            client.sendall(bytes(4) + len(body).to_bytes(2, 'big') + body)
+    device = connect(terminal)
+    device.exchange(np.full(4, 1e3))
+    assert terminal.commanded()[0] == 1e3
+    device.close()
+
+
 def test_negative_readings_of_a_signed_map():
     register_map = load_register_map('generic')
-    np.testing.assert_array_equal(register_map.to_pressure([65535, 0, 1]), [-10.0, 0.0, 10.0])
+    counts = np.array([65535, 0, 1], np.uint16)
+    np.testing.assert_array_equal(register_map.to_pressure(counts), [-10.0, 0.0, 10.0])
 
 
 def test_counts_never_round_beyond_a_limit():
     register_map = load_register_map('festo_mpa_vppm')
     odd = PressureLimits(maximum=12_345.0)
-    assert register_map.to_counts(np.array([12_345.0, 12_399.0, 49.0, 51.0]), odd) == [123, 123, 0, 1]
+    counts = register_map.to_counts(np.array([12_345.0, 12_399.0, 49.0, 51.0]), odd)
+    assert counts.tolist() == [123, 123, 0, 1]
 
 
 @pytest.mark.parametrize('channels', [[0, 0], [-1], [99]])
