@@ -80,6 +80,16 @@ def linearize_one(raw, q, qd, tau, fixed, A, B):
     return 0 if status == OK and math.isfinite(A.sum()) else 1
 
 
+@njit(cache=True, error_model='numpy')
+def derivatives_one(raw, q, qd, qdd, dq, dv, M):
+    """`inverse_derivatives` of one state, likewise."""
+    chain = raw.view(ELEMENT)
+    if not _plain_state(chain, q, qd, qdd, q):
+        return 1
+    inverse_derivatives(chain, q, qd, qdd, raw[:0].reshape((0, 6)), dq, dv, M)
+    return 0 if math.isfinite(dq.sum()) else 1
+
+
 @njit(cache=True, parallel=True, error_model='numpy')
 def inverse_many(chain, x, v, vd, external, tau, ground):
     """`inverse_dynamics` of many states in parallel; external (count, N, 6) or (count, 0, 6); ground (count, 6)."""

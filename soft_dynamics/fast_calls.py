@@ -18,12 +18,14 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import cfunc, extending, types
 from numba.np.numpy_support import carray
 
 from .announce import Announced, announcing
 from .arguments import Array
-from .batch import forward_one, inverse_one, linearize_one
+from .batch import derivatives_one, forward_one, inverse_one, linearize_one
+from .frames import frames_and_jacobian
 from .tracking import tracking_forces
 from .vec3 import inline
 
@@ -178,19 +180,25 @@ class FastCalls:
     """inverse(q, qd, qdd, tau), forward(q, qd, tau, qdd), linearize(q, qd, tau, fixed, A, B) of a chain.
 
     They write into the last arguments and return nothing or 0; something else, or TypeError, if an argument is not a
-    plain state, or the result not a finite one: then the long way says why. qdd comes in as zeros. So does
+    plain state, or the result not a finite one: then the long way says why. qdd comes in as zeros. So do
     track(q, qd, q_r, qd_r, qdd_r, tau), see `tracking_forces`, with the chain without springs and dampers (weighed) and
-    without gravity (bare).
+    without gravity (bare); derivatives(q, qd, qdd, dq, dv, M) of the weighed one; and kinematics(q, X, J), see
+    `frames_and_jacobian`, of the frames behind `elements`.
     """
 
     inverse: Callable[..., Any]
     forward: Callable[..., Any]
     linearize: Callable[..., Any]
     track: Callable[..., Any]
+    derivatives: Callable[..., Any]
+    kinematics: Callable[..., Any]
 
-    def __init__(self, raw: Array, n: int, weighed: Array, bare: Array) -> None:
-        self._raw, self._n, self._parts = raw, n, (weighed, bare)
+    def __init__(
+        self, raw: Array, n: int, weighed: Array, bare: Array, elements: npt.NDArray[np.intp]
+    ) -> None:
+        self._raw, self._n, self._parts, self._elements = raw, n, (weighed, bare), elements
         self.linearize, self.track = self._first_linearize, self._first_track
+        self.derivatives, self.kinematics = self._first_derivatives, self._first_kinematics
         if layout_is_known():
             # None and True are counted until 3.12, where they live for ever.
             words = (
@@ -222,5 +230,16 @@ class FastCalls:
         self.track = partial(tracking_forces, self._raw, *self._parts)
         return self.track(*arguments)
 
+    def _first_derivatives(self, *arguments: Any) -> Any:
+        _compile(derivatives_one, self._parts[0], *np.zeros((3, self._n)), *np.empty((3, self._n, self._n)))
+        self.derivatives = partial(derivatives_one, self._parts[0])
+        return self.derivatives(*arguments)
+
+    def _first_kinematics(self, *arguments: Any) -> Any:
+        X, J = np.empty((self._elements.size, 4, 4)), np.empty((6, self._n))
+        _compile(frames_and_jacobian, self._raw, self._elements, np.zeros(self._n), X, J)
+        self.kinematics = partial(frames_and_jacobian, self._raw, self._elements)
+        return self.kinematics(*arguments)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return FastCalls, (self._raw, self._n, *self._parts)
+        return FastCalls, (self._raw, self._n, *self._parts, self._elements)

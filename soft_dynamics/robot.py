@@ -34,8 +34,6 @@ class Robot(Shape):
     _dampers: Dampers  # of discs, which are no joint's own
     _discs: DiscModel | None
     _link_lengths: Array | None  # if they are not those of the description
-    _fast: FastCalls
-    _plain: bool
 
     def __init__(self, description: Description) -> None:
         super().__init__(description)
@@ -46,8 +44,11 @@ class Robot(Shape):
 
     def _set_model(self, model: JointModel) -> None:
         plain = model.change.trivial and not model.springs.size and not self._dampers.any
-        parts = (model.variant(gravity, False, False).view(np.float64) for gravity in (True, False))
-        self._set(_fast=FastCalls(model.chain.view(np.float64), self.nq, *parts), _model=model, _plain=plain)
+        chains = model.chain, model.variant(True, False, False), model.variant(False, False, False)
+        raw, weighed, bare = (chain.view(np.float64) for chain in chains)
+        elements = np.array(list(model.build.frames.values()))
+        fast = FastCalls(raw, self.nq, weighed, bare, elements)
+        self._set(_fast=fast, _model=model, _plain=plain)
 
     # ---- making robots -------------------------------------------------------------------------------------------
 
@@ -167,6 +168,9 @@ class Robot(Shape):
 
     def inverse_derivatives(self, q: Any, qd: Any, qdd: Any) -> tuple[Array, Array, Array]:
         """Exact (dtau/dq, dtau/dqd, M) of inverse dynamics without springs and dampers, gravity included."""
+        dq, dv, M = empty((3, self.nq, self.nq))
+        if self._goes(self._fast.derivatives, q, qd, qdd, dq, dv, M):
+            return dq, dv, M
         states, single = as_states(self.nq, q=q, qd=qd, qdd=qdd)
         dq, dv, M = self._derivatives(states['q'], states['qd'], states['qdd'], gravity=True)
         return (dq[0], dv[0], M[0]) if single else (dq, dv, M)
@@ -217,13 +221,9 @@ class Robot(Shape):
 
     def tracking_forces(self, q: Any, qd: Any, q_r: Any, qd_r: Any, qdd_r: Any) -> Array:
         """M(q) qdd_r + C(q, qd) qd_r + g(q) + k(q_r) + d(q, qd_r): let a robot at q go with q_r.     [Wang, eq. 9]"""
-        if self._plain:
-            tau: Array = empty(self.nq)
-            try:
-                if not self._fast.track(q, qd, q_r, qd_r, qdd_r, tau):
-                    return tau
-            except (TypeError, ValueError):
-                pass  # as in inverse_dynamics
+        tau: Array = empty(self.nq)
+        if self._goes(self._fast.track, q, qd, q_r, qd_r, qdd_r, tau):
+            return tau
         states, single = as_states(self.nq, q=q, qd=qd, q_r=q_r, qd_r=qd_r, qdd_r=qdd_r)
         q, qd, q_r, qd_r, qdd_r = states.values()
         tau = self.inverse_dynamics(q, np.zeros_like(q), qdd_r, elastic=False, damping=False)
@@ -260,15 +260,10 @@ class Robot(Shape):
 
         Raises SingularInertia if a coordinate moves no mass in this pose.
         """
-        if self._plain:
-            n = self.nq
-            A: Array = empty((2 * n, 2 * n))
-            B: Array = empty((2 * n, n))
-            try:
-                if not self._fast.linearize(q, qd, tau, self._model.prescribed, A, B):
-                    return A, B
-            except (TypeError, ValueError):
-                pass  # as in inverse_dynamics
+        A: Array = empty((2 * self.nq, 2 * self.nq))
+        B: Array = empty((2 * self.nq, self.nq))
+        if self._goes(self._fast.linearize, q, qd, tau, self._model.prescribed, A, B):
+            return A, B
         states, single = as_states(self.nq, q=q, qd=qd, tau=tau)
         x, v, force = self._joint_forces(states, True, True)
         slopes = [self._model.change.joint_matrix(d) for d in self._dampers.slopes(states['q'], states['qd'])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from .arguments import Array, as_array, as_states, finite
 from .centerline import centerline, element_lengths
 from .description import Description
+from .fast_calls import FastCalls
 from .joint_model import JointModel
 
 
@@ -22,6 +24,8 @@ class Shape:
     frame_names: tuple[str, ...]
     chamber_names: tuple[str, ...]
     _model: JointModel
+    _fast: FastCalls
+    _plain: bool  # whether `_fast` serves: coordinates are those of the joints, springs and dampers their own
 
     def __init__(self, description: Description) -> None:
         model = JointModel(description)
@@ -67,6 +71,21 @@ class Shape:
         J = self._model.jacobian(self._model.change.position(states['q']), element)
         J = finite('the Jacobian', self._model.change.columns(J), states)
         return J[0] if single else J
+
+    def frames_and_jacobian(self, q: Any) -> tuple[Array, Array]:
+        """(forward_kinematics(q), jacobian(q, 'tip')), at a fraction of the price of both."""
+        X: Array = np.empty((len(self.frame_names), 4, 4))
+        J: Array = np.empty((6, self.nq))
+        if self._goes(self._fast.kinematics, q, X, J):
+            return X, J
+        return self.forward_kinematics(q), self.jacobian(q, 'tip')
+
+    def _goes(self, fast_call: Callable[..., Any], *arguments: Any) -> bool:
+        """Whether the short way into compiled code did it; what it does not take the long way refuses in words."""
+        try:
+            return self._plain and not fast_call(*arguments)
+        except (TypeError, ValueError):
+            return False
 
     def _element(self, frame: str, argument: str = 'frame') -> int:
         if isinstance(frame, str):

@@ -14,6 +14,7 @@ from soft_dynamics.description import COORDINATES, Arc, Disc, Hinge, Link, Senso
 from soft_dynamics.robot import Robot
 
 from . import segments
+from .kernels import carry_poses
 from .poses import as_pose, as_poses, inverse, pose_from_rpy, rotation_vector, turn
 
 ITERATIONS, STEP_TOLERANCE = 50, 1e-13  # of the least squares over more than one segment
@@ -65,6 +66,7 @@ class Tracking:
         self.sensors = {s.name: s for s in description.sensors if s.kind in ('mocap', 'vive')}
         self._X_MW = inverse(pose_from_rpy(description.mount.position, description.mount.rpy))
         self._X_SF = {name: inverse(pose_from_rpy(s.position, s.rpy)) for name, s in self.sensors.items()}
+        self._X_SFs: dict[tuple[str, ...], Array] = {}  # of bodies that come together
         self._base_moves = description.base.type != 'fixed'
         self._X_M0 = pose_from_rpy(description.base.position, description.base.rpy)
         self._slices = _coordinate_slices(robot)
@@ -101,10 +103,15 @@ class Tracking:
 
     def frame_poses(self, poses: Mapping[str, Any]) -> tuple[Array, Array]:
         """(X_WS, X_MF), both (k, 4, 4), of several sensors."""
-        for name in poses:
-            self._check_known(name)
-        X_WS = as_poses(list(poses), list(poses.values()))
-        return X_WS, self._X_MW @ X_WS @ np.array([self._X_SF[name] for name in poses])
+        names = tuple(poses)
+        if names not in self._X_SFs:
+            for name in names:
+                self._check_known(name)
+            self._X_SFs[names] = np.array([self._X_SF[name] for name in names])
+        X_WS = as_poses(names, list(poses.values()))
+        X_MF = np.empty_like(X_WS)
+        carry_poses(self._X_MW, X_WS, self._X_SFs[names], X_MF)
+        return X_WS, X_MF
 
     def add_body(self, sensor: Sensor) -> None:
         """Let there be one more body, of which somebody else finds out the pose."""

@@ -324,6 +324,40 @@ def are_rigid(X, tolerance):
 
 
 @njit(cache=True, error_model='numpy')
+def carry_poses(X_MW, X_WS, X_SF, X_MF):
+    """Write X_MF = X_MW X_WS X_SF of rigid displacements: X_MW (4, 4), the others (k, 4, 4)."""
+    X_MS = np.empty((4, 4))
+    for k in range(len(X_WS)):
+        for left, right, out in ((X_MW, X_WS[k], X_MS), (X_MS, X_SF[k], X_MF[k])):
+            for a in range(4):
+                for b in range(4):
+                    out[a, b] = (
+                        left[a, 0] * right[0, b]
+                        + left[a, 1] * right[1, b]
+                        + left[a, 2] * right[2, b]
+                        + left[a, 3] * right[3, b]
+                    )
+
+
+@njit(cache=True, error_model='numpy')
+def wrench_slopes(T, slopes, linear, H):
+    """Write H (6, size) = T (dtau_0/d(q, qd) + M_0 dqdd/dx), of the last coordinates: see Process.base_wrench.
+
+    slopes: dtau/dq, dtau/dqd and M of the robot with its base's six forces first; linear: A and B of its own.
+    """
+    dq, dqd, M = slopes
+    A, B = linear
+    n = B.shape[1]
+    first = M.shape[0] - n
+    dtau, M_0 = np.zeros((6, H.shape[1])), np.ascontiguousarray(M[:6, first:])
+    dtau[:, :n], dtau[:, n : 2 * n] = dq[:6, first:], dqd[:6, first:]
+    dtau[:, : 2 * n] += np.dot(M_0, A[n:])
+    if H.shape[1] > 2 * n:
+        dtau[:, 2 * n :] = np.dot(M_0, B[n:])
+    np.dot(T, dtau, H)
+
+
+@njit(cache=True, error_model='numpy')
 def carry_frames(tangents, frames):
     """Write the axes (k, 3, 3) that are carried from the world's along a curve without twist; z becomes the tangent.
 

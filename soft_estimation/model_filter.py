@@ -19,7 +19,7 @@ from .configuration import Tracking
 from .filter_config import FilterConfig as FilterConfig
 from .filter_log import Entry, smoothed, time_of
 from .innovations import REFUSED, Innovations, Verdict, tally
-from .kernels import correct, correct_all, surprise
+from .kernels import correct, surprise
 from .process import Belief, Process
 from .relocation import Relocation
 from .sensing import Measurement, Mounting, PoseSet
@@ -62,7 +62,7 @@ class ModelFilter:
         self._ahead = ahead if self.config.history < math.inf else 0.0  # recordings: a belief at each sample
         actuation = robot.description.actuation
         self._largest_pressure = LARGEST_PRESSURE * max(abs(actuation.pressure_min), actuation.pressure_max)
-        self._gates: dict[int, float] = {}
+        self._rules: dict[int, Array] = {}
         self._log: list[Entry] = []
         self._done = 0  # entries of the log whose belief is up to date
 
@@ -288,13 +288,13 @@ class ModelFilter:
         The longer nothing is let in, the wider is the gate, and of many poses at random one passes it in the end. At
         the start, when it is widest, bodies whose poses are not the robot's are left out.
         """
-        if not isinstance(measurement, PoseSet):
+        begins = item.accepted_at == -math.inf
+        if not (begins or item.refused_since) or not isinstance(measurement, PoseSet):
             return measurement
         lost = [sensor for sensor in measurement.sensors if sensor in item.refused_since]
         if not 2 * len(lost) > max(len(measurement.sensors), 2):
             long_ago = item.t - self.config.recovery_time
             lost = [sensor for sensor in lost if item.refused_since[sensor] < long_ago]
-        begins = item.accepted_at == -math.inf
         if not (begins or lost):
             return measurement
         where, sets = self._relocation, self._pose_sets(measurement)
@@ -328,12 +328,9 @@ class ModelFilter:
         verdicts: list[Verdict] = []
         while len(verdicts) < len(measurement.sensors):
             rest = measurement.behind(len(verdicts))
-            *update, check = rest.read(self.process, belief.x, pressure)
-            dof = check[2].shape[1]
-            rule = np.array([self._gate(dof), self.config.misfit, self.process.n, SMALL_STEP])
-            x, P, nis, count = correct_all(belief.x, belief.P, tuple(update), check, rule)
+            x, P, nis, count = rest.correct(self.process, belief, pressure, self._rule(rest.dof))
             belief = Belief(belief.t, x, P)
-            verdicts += [Verdict(True, value, dof) for value in nis[:count].tolist()]
+            verdicts += [Verdict(True, value, rest.dof) for value in nis[:count].tolist()]
             if count == len(rest.sensors):
                 break
             belief, verdict = self._doubtful(belief, rest.only(count), pressure, float(nis[count]))
@@ -364,13 +361,15 @@ class ModelFilter:
             moved, x_linear, dof = float(np.abs((x - x_linear)[:n]).max()), x, len(variance)
             if moved < SMALL_STEP:
                 break
-        accepted = moved < SMALL_STEP and test <= self._gate(dof)
+        accepted = moved < SMALL_STEP and test <= self._rule(dof)[0]
         return Belief(belief.t, x, P) if accepted else belief, Verdict(accepted, nis, dof)
 
-    def _gate(self, dof: int) -> float:
-        if dof not in self._gates:
-            self._gates[dof] = float(chdtri(dof, 1.0 - self.config.gate_probability))
-        return self._gates[dof]
+    def _rule(self, dof: int) -> Array:
+        """Of correct_all, for sensors of so many numbers; its first is the gate."""
+        if dof not in self._rules:
+            gate = float(chdtri(dof, 1.0 - self.config.gate_probability))
+            self._rules[dof] = np.array([gate, self.config.misfit, self.process.n, SMALL_STEP])
+        return self._rules[dof]
 
     def _relocated(
         self, item: Entry, measurement: Measurement, verdicts: Mapping[str, Verdict]

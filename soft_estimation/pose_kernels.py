@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from .kernels import solve_lower
+from .kernels import correct_all, solve_lower
 
 
 @njit(cache=True, error_model='numpy')
@@ -172,3 +172,20 @@ def pose_reading(X_M, J_tip, measured, place, doubt, size):
     solve_lower(L, white)
     solve_lower(L, white_H)
     return white.ravel(), white_H, innovation, H, judged
+
+
+@njit(cache=True, error_model='numpy')
+def correct_by_poses(belief, frames, measured, place, doubt, rule, after):
+    """Write (x, P, nis) after the poses of the first sensors into `after` and return how many these are.
+
+    belief: x and P. frames: all X_M and the tip's Jacobian at x. See pose_reading for the poses, and correct_all for
+    the rule and what becomes of them.
+    """
+    x, P = belief
+    reading = pose_reading(frames[0], frames[1], measured, place, doubt, x.size)
+    update = (reading[0], reading[1], np.ones(reading[0].size))
+    x, P, nis, count = correct_all(x, P, update, reading[2:], rule)
+    after[0][:] = x
+    after[1][:] = P
+    after[2][: nis.size] = nis
+    return count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -76,9 +77,9 @@ def as_pose(name: str, X_WB: Any) -> Array:
 
 def as_poses(names: Sequence[str], X_WB: Sequence[Any]) -> Array:
     """Checked copies of many poses (k, 4, 4), named in the error."""
-    if all(np.shape(X) == (4, 4) for X in X_WB):
+    with suppress(TypeError, ValueError):  # of which the next line tells
         poses = np.array(X_WB, dtype=np.float64)
-        if are_rigid(poses, ROTATION_TOLERANCE):
+        if poses.shape == (len(names), 4, 4) and are_rigid(poses, ROTATION_TOLERANCE):
             return poses
     return np.array([as_pose(f'poses[{name!r}]', X) for name, X in zip(names, X_WB, strict=True)])
 

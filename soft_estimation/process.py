@@ -14,7 +14,7 @@ from soft_dynamics.description import Disc
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot
 
-from .kernels import advance, correct, glance
+from .kernels import advance, correct, glance, wrench_slopes
 
 CONSTANT_WORK = ('gain', 'volume')  # chambers whose generalised force does not depend on the pose
 
@@ -91,6 +91,7 @@ class Process:
         constant = all(chamber.work in CONSTANT_WORK for chamber in chambers)
         self._actuation = robot.actuation(robot.rest) if constant else None
         self._on_moving_base = with_moving_base(robot) if robot.description.base.type == 'fixed' else None
+        self._T_still = wrench_of_base(np.zeros(3))
         self._last: tuple[Array, Array, Linearisation] | None = None
 
     def start(self, t: float, spread: float, spread_rate: float) -> Belief:
@@ -130,6 +131,7 @@ class Process:
                 A[:, :n] += B @ slopes(lambda rows: self.robot.actuation(rows) @ pressure, q)
             rates = np.concatenate([qd, self.robot.forward_dynamics(q, qd, tau)])
             self._last = x, tau, Linearisation(A, B, rates)
+            return self._last[2]
         _, tau_then, linear = self._last
         return linear._replace(rates=linear.rates + linear.B @ (tau - tau_then))
 
@@ -140,17 +142,16 @@ class Process:
         W = T tau_0 and dW/dx = T (dtau_0/d(q, qd) + M_0 dqdd/dx) + dT/dx tau_0.
         """
         n, is_fixed = self.n, self._on_moving_base is not None
-        robot, still = self._on_moving_base or self.robot, np.zeros(6 if is_fixed else 0)
+        robot = self._on_moving_base or self.robot
         A, B, rates = self.linearise(x, pressure)
-        q, qd, qdd = (np.concatenate([still, part]) for part in (x[:n], rates[:n], rates[n:]))
-        T, tau_0 = wrench_of_base(q[3:6]), robot.inverse_dynamics(q, qd, qdd)[:6]
-        dq, dqd, M = (T @ slope[:6, still.size :] for slope in robot.inverse_derivatives(q, qd, qdd))
+        state, H = np.zeros((3, robot.nq)), np.empty((6, self.size))
+        state[0, -n:], state[1, -n:], state[2, -n:] = x[:n], rates[:n], rates[n:]
+        q, T, tau_0 = state[0], self._T_still, robot.inverse_dynamics(*state)[:6]
         if not is_fixed:
-            dq[:, 3:6] += slopes(lambda rows: np.array([wrench_of_base(row) @ tau_0 for row in rows]), q[3:6])
-        H = np.zeros((6, self.size))
-        H[:, : 2 * n] = np.concatenate([dq, dqd], 1) + M @ A[n:]
-        if self.size > 2 * n:
-            H[:, 2 * n :] = M @ B[n:]
+            T = wrench_of_base(q[3:6])
+        wrench_slopes(T, robot.inverse_derivatives(*state), (A, B), H)
+        if not is_fixed:
+            H[:, 3:6] += slopes(lambda rows: np.array([wrench_of_base(row) @ tau_0 for row in rows]), q[3:6])
         return T @ tau_0, H
 
     def predict(self, belief: Belief, t: float, pressure: Array, known_until: float = math.inf) -> Belief:

@@ -14,9 +14,10 @@ from soft_dynamics.description import Disc, Sensor
 
 from .configuration import Tracking, frame_index
 from .fiber import frames_along
-from .pose_kernels import pose_reading
+from .kernels import correct_all
+from .pose_kernels import correct_by_poses, pose_reading
 from .poses import pose_from_rpy
-from .process import Process
+from .process import Belief, Process
 from .process import slopes as slopes  # also for those who have no process
 
 FIBER_TWIST = 1.0  # [1/rad] of its squared bend: a fiber says nothing about the twist of the body around it
@@ -37,6 +38,19 @@ class Reading(NamedTuple):
         """Of one sensor whose numbers have nothing to do with each other."""
         return cls(innovation, H, variance, (innovation, H, np.diag(variance)[None]))
 
+    def correct(self, belief: Belief, rule: Array) -> Correction:
+        """What follows of it, if it was read at the mean of a belief."""
+        return Correction(*correct_all(belief.x, belief.P, self[:3], self.check, rule))
+
+
+class Correction(NamedTuple):
+    """The mean and covariance after the first `let_in` sensors, and nis up to the first that was not."""
+
+    x: Array
+    P: Array
+    nis: Array
+    let_in: int
+
 
 class Measurement(Protocol):
     """Something measured at time t by `sensors`, each of which has its share of the rows of a reading."""
@@ -51,7 +65,14 @@ class Measurement(Protocol):
     def showing(self) -> int:
         """How many of the sensors, the last ones, show the shape of the robot."""
 
+    @property
+    def dof(self) -> int:
+        """How many numbers each sensor has measured."""
+
     def read(self, process: Process, x: Array, pressure: Array) -> Reading: ...
+
+    def correct(self, process: Process, belief: Belief, pressure: Array, rule: Array) -> Correction:
+        """The belief after all sensors, one after the other, as long as they keep to the rule of correct_all."""
 
     def only(self, k: int) -> Measurement:
         """What sensor k measured."""
@@ -103,12 +124,23 @@ class PoseSet(NamedTuple):
         """Those behind the base."""
         return int(np.count_nonzero(self.place.frames[:, 1] > self.place.starts[0]))
 
+    @property
+    def dof(self) -> int:
+        return 6
+
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         """Innovations (log R_meas R^T, p_MS_meas - p_MS), world axes, made white: see pose_kernels.pose_reading."""
-        q, robot = x[: process.n], process.robot
-        X_M, J_tip, measured = robot.forward_kinematics(q), robot.jacobian(q, 'tip'), (self.X_MF, self.X_ref)
+        X_M, J_tip = process.robot.frames_and_jacobian(x[: process.n])
+        measured = self.X_MF, self.X_ref
         white, white_H, *check = pose_reading(X_M, J_tip, measured, self.place, self.doubt, process.size)
         return Reading(white, white_H, np.ones(white.size), tuple(check))
+
+    def correct(self, process: Process, belief: Belief, _pressure: Array, rule: Array) -> Correction:
+        """As of what is read, in one go."""
+        frames, measured = process.robot.frames_and_jacobian(belief.x[: process.n]), (self.X_MF, self.X_ref)
+        after = np.empty_like(belief.x), np.empty_like(belief.P), np.empty(len(self.sensors))
+        let_in = correct_by_poses(belief[1:], frames, measured, self.place, self.doubt, rule, after)
+        return Correction(*after, let_in)
 
     def only(self, k: int) -> PoseSet:
         return self._part(np.array([k]))
@@ -169,6 +201,10 @@ class ShapeSample(NamedTuple):
     def showing(self) -> int:
         return 1
 
+    @property
+    def dof(self) -> int:
+        return self.points.size
+
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         def points(q: Array) -> Array:
             return process.robot.centerline(q, self.s).reshape(*q.shape[:-1], -1)
@@ -177,6 +213,9 @@ class ShapeSample(NamedTuple):
         H = np.zeros((self.points.size, process.size))
         H[:, : process.n] = slopes(points, q)
         return Reading.plain(self.points.reshape(-1) - points(q), H, np.full(self.points.size, self.noise**2))
+
+    def correct(self, process: Process, belief: Belief, pressure: Array, rule: Array) -> Correction:
+        return self.read(process, belief.x, pressure).correct(belief, rule)
 
     def only(self, _k: int) -> ShapeSample:
         return self
@@ -200,10 +239,17 @@ class WrenchSample(NamedTuple):
     def showing(self) -> int:
         return 0
 
+    @property
+    def dof(self) -> int:
+        return 6
+
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         """The base carries what moves: h = W(q, qd, qdd) with qdd from the model.                 [Mehl, eq. 28]"""
         wrench, H = process.base_wrench(x, pressure)
         return Reading.plain(self.wrench - wrench, H, np.repeat(np.square(self.noise), 3))
+
+    def correct(self, process: Process, belief: Belief, pressure: Array, rule: Array) -> Correction:
+        return self.read(process, belief.x, pressure).correct(belief, rule)
 
     def only(self, _k: int) -> WrenchSample:
         return self

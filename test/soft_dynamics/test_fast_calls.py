@@ -39,6 +39,31 @@ def test_results_are_those_of_a_batch(robot, calls):
         np.testing.assert_allclose(back, qdd[k], rtol=0, atol=1e-9)
 
 
+def test_frames_jacobian_and_derivatives_are_those_of_the_long_way(robot):
+    for q, qd, qdd in zip(*shipped_states(robot, 20), strict=True):
+        found = *robot.frames_and_jacobian(q), *robot.inverse_derivatives(q, qd, qdd)
+        many = robot.inverse_derivatives(q[None], qd[None], qdd[None])
+        long = robot.forward_kinematics(q), robot.jacobian(q, 'tip'), *(each[0] for each in many)
+        for one, other in zip(found, long, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-12 * max(np.abs(other).max(), 1.0))
+
+
+@pytest.mark.parametrize('name', ['floating_actuator', 'fabric_arm'])
+def test_robots_that_have_no_short_way_take_the_long_one(name):
+    other = sd.load(name)
+    X, J = other.frames_and_jacobian(other.rest)
+    np.testing.assert_array_equal(X, other.forward_kinematics(other.rest))
+    np.testing.assert_array_equal(J, other.jacobian(other.rest, 'tip'))
+
+
+@pytest.mark.parametrize('bad', [np.zeros(5), np.full(6, np.nan), 'six'])
+def test_what_the_short_way_does_not_take_is_refused_in_words(robot, bad):
+    with pytest.raises(ValueError, match=r'^q: expected'):
+        robot.frames_and_jacobian(bad)
+    with pytest.raises(ValueError, match=r'^qd: expected'):
+        robot.inverse_derivatives(np.zeros(6), bad, np.zeros(6))
+
+
 class Vector(np.ndarray):
     pass
 

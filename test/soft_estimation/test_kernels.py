@@ -111,6 +111,31 @@ def test_innovations_of_poses_that_refer_to_each_other_are_white() -> None:
     assert np.cov(np.array(found).T) == pytest.approx(np.eye(18), abs=0.2)
 
 
+@pytest.mark.parametrize('wrong', [None, 'plate3'])
+def test_poses_correct_in_one_go_as_when_read_first(wrong: str | None) -> None:
+    arm, rng, zero = sd.load('honeycomb_arm'), np.random.default_rng(6), np.zeros(16)
+    process, x, root = Process(arm, ProcessNoise()), rng.normal(0.0, 0.1, 24), rng.normal(0.0, 1e-3, (24, 24))
+    poses, belief = plates(arm, ALL, x[:8] + 1e-3), Belief(0.0, x, root @ root.T)
+    if wrong:
+        poses[wrong][:3, 3] += 0.5
+    sample, rule = mounted(arm, 0.05).poses(0.0, poses), np.array([50.0, 1.0, 8, 0.05])
+    found = sample.correct(process, belief, zero, rule)
+    read = sample.read(process, x, zero).correct(belief, rule)
+    assert found.let_in == read.let_in == (3 if wrong else 5)
+    for one, other in ((found.x, read.x), (found.P, read.P), (found.nis[: len(read.nis)], read.nis)):
+        assert one == pytest.approx(other, rel=1e-12)
+
+
+@pytest.mark.parametrize('compiled', [True, False])
+def test_poses_are_carried_from_world_to_world(compiled: bool) -> None:
+    carry = kernels.carry_poses if compiled else kernels.carry_poses.py_func
+    rng = np.random.default_rng(7)
+    X_MW, *others = (pose_from_rpy(*rng.normal(size=(2, 3))) for _ in range(7))
+    X_WS, X_SF, X_MF = np.array(others[:3]), np.array(others[3:]), np.empty((3, 4, 4))
+    carry(X_MW, X_WS, X_SF, X_MF)
+    np.testing.assert_allclose(X_MF, X_MW @ X_WS @ X_SF, atol=1e-12)
+
+
 def test_what_a_bent_segment_may_miss_is_not_taken_for_a_bend() -> None:
     """Its end 5 % of the way off and twisted by 5 % of its squared bend is about one standard deviation."""
     arm, zero, x = sd.load('honeycomb_arm'), np.zeros(16), np.zeros(24)
