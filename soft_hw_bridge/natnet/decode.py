@@ -19,6 +19,7 @@ _HEADER = struct.Struct('<HH')
 _RESULT_CODE = struct.Struct('<i')
 _SERVER_INFO = struct.Struct('<256s4B4BQH?4B')
 _ECHO = struct.Struct('<QQ')
+_COUNT_AND_SIZE = struct.Struct('<ii')
 _RIGID_BODY = struct.Struct('<i3f4ffh')
 _SUFFIX_30 = struct.Struct('<4x4xdQ8xQhi')  # x: timecode, sub-frame; data received
 _SUFFIX_41 = struct.Struct('<4x4xdQ8xQ4x4xhi')  # x: also the precision timestamp
@@ -117,9 +118,10 @@ def _text(raw: bytes) -> str:
 
 def _section(reader: Reader, is_sized: bool, walk: Callable[[Reader, int], None]) -> tuple[int, bytes]:
     """Return count and body of a section."""
-    count = reader.i32()
     if is_sized:
-        return count, reader.take(reader.i32())
+        count, size = reader.unpack(_COUNT_AND_SIZE)
+        return count, reader.take(size)
+    count = reader.i32()
     start = reader.pos
     walk(reader, count)
     return count, reader.since(start)

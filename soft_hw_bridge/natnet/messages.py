@@ -49,7 +49,7 @@ class RigidBody(NamedTuple):
     def y_up_to_z_up(self) -> RigidBody:
         """Turn world and body axes by 90 degrees about x, so that y becomes z."""
         (x, y, z), (qx, qy, qz, qw) = self.p_WB, self.quat_WB
-        return self._replace(p_WB=(x, -z, y), quat_WB=(qx, -qz, qy, qw))
+        return RigidBody(self.id, (x, -z, y), (qx, -qz, qy, qw), self.mean_error, self.is_tracked)
 
 
 MARKER = np.dtype(

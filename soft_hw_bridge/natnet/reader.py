@@ -37,9 +37,12 @@ class Reader:
         return self._data[start : self.pos]
 
     def unpack(self, layout: struct.Struct) -> tuple[Any, ...]:
-        start = self.pos
-        self.skip(layout.size)
-        return layout.unpack_from(self._data, start)
+        try:
+            values = layout.unpack_from(self._data, self.pos)
+        except struct.error:
+            raise MalformedPacket(f'{layout.size} bytes wanted, {self.remaining} left') from None
+        self.pos += layout.size
+        return values
 
     def i32(self) -> int:
         value: int = self.unpack(_I32)[0]

@@ -34,7 +34,7 @@ class PosePublishers:
     """Publishes soft_robot_suite/BodyPoses on `<prefix>/frame` and geometry_msgs/PoseStamped on `<prefix>/<name>/pose`.
 
     A message costs its reader and its writer the same whether it holds one pose or ten, so a frame goes as a whole;
-    the topic of a single body is served while it has a subscriber.
+    the topic of a single body is served while `announce` finds that it has a subscriber.
     """
 
     def __init__(self, node: Node, prefix: str, frame_id: str) -> None:
@@ -42,16 +42,19 @@ class PosePublishers:
         self._prefix = prefix
         self._owners: dict[str, str] = {}  # of the topics
         self._publishers: dict[str, Publisher | None] = {}
+        self._heard: dict[str, Publisher] = {}  # those that have a subscriber
         self._frame_publisher = node.create_publisher(BodyPoses, f'{prefix}/frame', SENSOR)
         self._writers: dict[tuple[str, ...], FlatWriter] = {}  # by the names of the bodies
         self._single = PoseStamped()  # filled anew each time: making one takes longer than sending it
         self._single.header.frame_id = frame_id
 
     def announce(self, names: Iterable[str]) -> None:
-        """Make the topics of new names; in the executor, as all that makes publishers."""
+        """Make the topics of new names, and find out who is heard; in the executor, as all that makes publishers."""
         for name in names:
             if name not in self._publishers:
                 self._publishers[name] = self._make(name)
+        made = {name: each for name, each in self._publishers.items() if each is not None}
+        self._heard = {name: each for name, each in made.items() if each.get_subscription_count()}
 
     def publish(self, poses: Iterable[BodyPose]) -> None:
         """Publish poses in the order of time, but for names not announced yet. Not for two threads at a time."""
@@ -63,7 +66,7 @@ class PosePublishers:
         for publisher in [self._frame_publisher, *self._publishers.values()]:
             if publisher:
                 self._node.destroy_publisher(publisher)
-        self._publishers = {}
+        self._publishers, self._heard = {}, {}
 
     def _publish_frame(self, stamp_ns: int, poses: Sequence[BodyPose]) -> None:
         names = tuple(name for name, *_ in poses)
@@ -71,15 +74,16 @@ class PosePublishers:
         positions = [x for _, _, p_WB, _ in poses for x in p_WB]
         orientations = [x for _, _, _, quat_WB in poses for x in quat_WB]
         self._frame_publisher.publish(writer.write(stamp_ns, positions, orientations))
-        single = self._single
+        heard, single = self._heard, self._single
+        if not heard:
+            return
         single.header.stamp.sec, single.header.stamp.nanosec = divmod(stamp_ns, _NS)
         position, orientation = single.pose.position, single.pose.orientation
         for name, _, p_WB, quat_WB in poses:
-            publisher = self._publishers[name]
-            if publisher is not None and publisher.get_subscription_count():
+            if name in heard:
                 position.x, position.y, position.z = p_WB
                 orientation.x, orientation.y, orientation.z, orientation.w = quat_WB
-                publisher.publish(single)
+                heard[name].publish(single)
 
     def _make_writer(self, names: tuple[str, ...]) -> FlatWriter:
         if len(self._writers) >= _MOST_WRITERS:
