@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from struct import pack
+from struct import Struct, pack
 from typing import NamedTuple
 
 Version = tuple[int, int]
@@ -48,25 +48,23 @@ def frame(
     """Return a frame with a marker set and four labelled markers for each body."""
     has_sizes = version >= (4, 1)
 
-    def section(entries: Sequence[bytes]) -> bytes:
-        body = b''.join(entries)
-        return pack('<i', len(entries)) + (pack('<i', len(body)) if has_sizes else b'') + body
+    def section(count: int, entries: bytes = b'') -> bytes:
+        return (pack('<2i', count, len(entries)) if has_sizes else pack('<i', count)) + entries
 
-    positions = [_marker_positions(body) for body in bodies]
-    marker_sets = [_marker_set(*each) for each in zip(bodies, positions, strict=True)]
-    markers = [marker for each in zip(bodies, positions, strict=True) for marker in _labelled_markers(*each)]
-    sections = [
-        marker_sets,
-        [],
-        [_rigid_body(body) for body in bodies],
-        [],
-    ]  # [1]: unlabelled, [3]: skeletons
-    sections += [[], markers, [], []] if has_sizes else [markers, [], []]  # assets; force plates, devices
-    suffix = pack('<2I', 0, 0) + pack('<d3Q', *times)
+    marker_sets = rigid_bodies = markers = b''
+    for marker_set, rigid_body, four_markers in map(_entries, bodies):
+        marker_sets += marker_set
+        rigid_bodies += rigid_body
+        markers += four_markers
+    n, none = len(bodies), section(0)
+    payload = pack('<i', number)
+    payload += section(n, marker_sets) + none  # unlabelled markers
+    payload += section(n, rigid_bodies) + none + (none if has_sizes else b'')  # skeletons; assets
+    payload += section(n * len(_MARKERS), markers) + none + none  # force plates, devices
+    payload += pack('<2Id3Q', 0, 0, *times)
     if has_sizes:
-        suffix += pack('<2I', int(times.timestamp_s), 0)
-    suffix += pack('<h', params) + pack('<i', 0)
-    return packet(7, pack('<i', number) + b''.join(map(section, sections)) + suffix)
+        payload += pack('<2I', int(times.timestamp_s), 0)
+    return packet(7, payload + pack('<hi', params, 0))
 
 
 def model_definitions(version: Version, bodies: Sequence[StreamedBody]) -> bytes:
@@ -89,36 +87,26 @@ _MARKERS = (
     (0.0, 0.0, 0.05),
     (0.0, 0.03, 0.0),
 )  # [m] from the body's origin
+_MARKER_SET = Struct('<i12f')
+_RIGID_BODY = Struct('<i8fh')
+_FOUR_MARKERS = Struct('<' + 4 * 'i4fhf')
 
 
 def _cstring(text: str) -> bytes:
     return text.encode() + b'\0'
 
 
-def _marker_positions(body: StreamedBody) -> list[tuple[float, ...]]:
-    x, y, z = body.position
-    return [(x + dx, y + dy, z + dz) for dx, dy, dz in _MARKERS]
-
-
-def _marker_set(body: StreamedBody, positions: Sequence[tuple[float, ...]]) -> bytes:
-    coordinates = [coordinate for position in positions for coordinate in position]
-    return _cstring(body.name) + pack(f'<i{len(coordinates)}f', len(positions), *coordinates)
-
-
-def _rigid_body(body: StreamedBody) -> bytes:
+def _entries(body: StreamedBody) -> tuple[bytes, bytes, bytes]:
+    """Return the marker set, the rigid body and the labelled markers of a body."""
+    number, name, (x, y, z), quaternion, is_tracked = body
+    a, b, c, d = [(x + dx, y + dy, z + dz) for dx, dy, dz in _MARKERS]
+    params = 0b1010 if is_tracked else 0b1001  # solved from rays, or occluded; of a model
+    k, rest = number << 16 | 1, (0.014, params, 3e-4)
     return (
-        pack('<i', body.id)
-        + pack('<7f', *body.position, *body.quaternion)
-        + pack('<fh', 2e-4, body.is_tracked)
+        _cstring(name) + _MARKER_SET.pack(4, *a, *b, *c, *d),
+        _RIGID_BODY.pack(number, x, y, z, *quaternion, 2e-4, is_tracked),
+        _FOUR_MARKERS.pack(k, *a, *rest, k + 1, *b, *rest, k + 2, *c, *rest, k + 3, *d, *rest),
     )
-
-
-def _labelled_markers(body: StreamedBody, positions: Sequence[tuple[float, ...]]) -> list[bytes]:
-    params = 0b1010 if body.is_tracked else 0b1001  # solved from rays, or occluded; of a model
-    return [
-        pack('<i4fhf', body.id << 16 | number, *position, 0.014, params, 3e-4)
-        for number, position in enumerate(positions, start=1)
-    ]
 
 
 def _rigid_body_definition(version: Version, body: StreamedBody) -> bytes:

@@ -7,15 +7,17 @@ import socket
 import threading
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from struct import Struct
 
 from soft_hw_bridge.emulators.faults import Faults
+
+_RECORD = Struct('>3I6i')
 
 
 def encode_record(rdt_sequence: int, ft_sequence: int, status: int, counts: Sequence[int]) -> bytes:
     """Return one record; counts beyond 32 bits saturate."""
-    words = [value % 2**32 for value in (rdt_sequence, ft_sequence, status)]
-    words += [min(max(value, -(2**31)), 2**31 - 1) % 2**32 for value in counts]
-    return b''.join(word.to_bytes(4, 'big') for word in words)
+    wrapped = [value % 2**32 for value in (rdt_sequence, ft_sequence, status)]
+    return _RECORD.pack(*wrapped, *[min(max(value, -(2**31)), 2**31 - 1) for value in counts])
 
 
 class NetFtEmulator:
@@ -43,7 +45,9 @@ class NetFtEmulator:
         self._client: tuple[str, int] | None = None
         self._remaining: int | None = None
         self._rdt_sequence = self._ft_sequence = 0
-        self._load = self._bias = [0] * 6
+        self._force: Sequence[float] = (0.0,) * 3  # [N] of the last sample
+        self._torque: Sequence[float] = (0.0,) * 3  # [N m]
+        self._bias = [0] * 6
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(('127.0.0.1', rdt_port))
         self._socket.settimeout(0.1)
@@ -65,15 +69,13 @@ class NetFtEmulator:
                 self.faults.restart = False
                 self._client, self._rdt_sequence, self._ft_sequence = None, 0, 0
                 self._bias = [0] * 6
-            k_force = self.counts_per_force / self.force_unit[1]
-            k_torque = self.counts_per_torque / self.torque_unit[1]
-            self._load = [round(k_force * x) for x in force] + [round(k_torque * x) for x in torque]
+            self._force, self._torque = force, torque
             self._ft_sequence += 1
             client = self._client
             if client is None:
                 return
             self._rdt_sequence += 1
-            counts = [load - bias for load, bias in zip(self._load, self._bias, strict=True)]
+            counts = [load - bias for load, bias in zip(self._load(), self._bias, strict=True)]
             packet = encode_record(self._rdt_sequence, self._ft_sequence, self.status, counts)
             self._count_down()
         for data in self.faults.apply(packet):
@@ -104,6 +106,12 @@ class NetFtEmulator:
             thread.join()
         self._socket.close()
 
+    def _load(self) -> list[int]:
+        """Return the last sample in counts, without bias."""
+        k_force = self.counts_per_force / self.force_unit[1]
+        k_torque = self.counts_per_torque / self.torque_unit[1]
+        return [round(k_force * x) for x in self._force] + [round(k_torque * x) for x in self._torque]
+
     def _count_down(self) -> None:
         if self._remaining is not None:
             self._remaining -= 1
@@ -128,7 +136,7 @@ class NetFtEmulator:
         elif command == 0x41:
             self.status &= 0x7FFEFFFF
         elif command == 0x42:
-            self._bias = list(self._load)
+            self._bias = self._load()
 
     def _page(self) -> bytes:
         tags = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from soft_dynamics.arguments import Array
 from soft_dynamics.description import Sensor
 from soft_hw_bridge.emulators.faults import Faults
 from soft_hw_bridge.emulators.modbus import (
@@ -67,6 +68,7 @@ class Device(ABC):
         self.ports = ports  # by the names of the parameters
         self.random = np.random.default_rng(seed)
         self._stream = config
+        self.due = 0.0  # [s] when it samples or sends next
         self._taken = 0  # samples
         self._waiting: deque[tuple[float, Any]] = deque()  # samples and when they were taken
         self.clear()
@@ -94,22 +96,27 @@ class Device(ABC):
         self.faults.clear()
         self.faults.drop = self._stream.drop
 
-    @property
-    def due(self) -> float:
-        """When it samples or sends next [s]."""
-        sampling = self._taken / self._stream.rate
-        return min(sampling, self._waiting[0][0] + self._stream.delay) if self._waiting else sampling
-
     def tick(self, t: float) -> None:
         """Do what is due at time t [s]."""
-        if t + TIME_TOLERANCE >= self._taken / self._stream.rate:
+        rate, delay, waiting = self._stream.rate, self._stream.delay, self._waiting
+        reached = t + TIME_TOLERANCE
+        if self._taken / rate <= reached:
             self._taken += 1
-            self._waiting.append((t, self.measure()))
-        while self._waiting and self._waiting[0][0] + self._stream.delay <= t + TIME_TOLERANCE:
-            self.send(*self._waiting.popleft())
+            waiting.append((t, self.measure()))
+        while waiting and waiting[0][0] + delay <= reached:
+            self.send(*waiting.popleft())
+        self.due = self._taken / rate
+        if waiting:
+            self.due = min(self.due, waiting[0][0] + delay)
 
     def close(self) -> None:
         self.emulator.close()
+
+
+def noise(random: np.random.Generator, sigma: Array) -> Iterator[Array]:
+    """Yield noise of these standard deviations, drawn many at a time: the call costs more than the numbers."""
+    while True:
+        yield from sigma * random.standard_normal((256, sigma.size))
 
 
 class Mounted:
@@ -117,24 +124,23 @@ class Mounted:
 
     def __init__(self, plant: Plant, sensors: Sequence[Sensor]) -> None:
         self.names = [sensor.name for sensor in sensors]
-        self._data = plant.data
-        self._sites = [plant.model.site(sensor_site(sensor)).id for sensor in sensors]
+        self._sites = np.array([plant.model.site(sensor_site(sensor)).id for sensor in sensors], dtype=int)
+        self._site_xpos = plant.data.site_xpos
+        self._half_turns, self._quat_WS = np.ones((2, len(sensors), 4))  # MuJoCo has w first
+        R_WS = [plant.data.site_xmat[site] for site in self._sites]  # each the place where MuJoCo writes it
+        self._rotations = list(zip(R_WS, self._half_turns, self._quat_WS, strict=True))
 
     def measured(self, config: MocapConfig | ViveConfig, random: np.random.Generator) -> dict[str, Pose]:
         """Return the poses in W with noise."""
-        shape = (len(self.names), 3)
-        p_WS = self._data.site_xpos[self._sites] + random.normal(0.0, config.noise_position, shape)
-        half_turns = random.normal(0.0, 0.5 * config.noise_rotation, shape)
-        poses, quat_WS = {}, np.empty(4)
-        for name, site, (x, y, z), turn in zip(
-            self.names, self._sites, p_WS.tolist(), half_turns, strict=True
-        ):
-            mujoco.mju_mat2Quat(quat_WS, self._data.site_xmat[site])
-            mujoco.mju_mulQuat(quat_WS, quat_WS, np.array([1.0, *turn]))
+        shift, turn = random.standard_normal((2, len(self.names), 3))
+        p_WS = self._site_xpos.take(self._sites, axis=0) + config.noise_position * shift
+        self._half_turns[:, 1:] = 0.5 * config.noise_rotation * turn
+        for R_WS, half_turn, quat_WS in self._rotations:
+            mujoco.mju_mat2Quat(quat_WS, R_WS)
+            mujoco.mju_mulQuat(quat_WS, quat_WS, half_turn)
             mujoco.mju_normalize4(quat_WS)
-            qw, qx, qy, qz = quat_WS.tolist()  # MuJoCo has w first
-            poses[name] = Pose((x, y, z), (qx, qy, qz, qw))
-        return poses
+        rows = zip(self.names, p_WS.tolist(), self._quat_WS.tolist(), strict=True)
+        return {name: Pose((x, y, z), (qx, qy, qz, qw)) for name, (x, y, z), (qw, qx, qy, qz) in rows}
 
 
 class Mocap(Device):
@@ -194,17 +200,17 @@ class Ft(Device):
             )
         R_SB, (x, y, z) = Rotation.from_euler('xyz', sensor.rpy).inv().as_matrix(), sensor.position
         cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-        self._force_SB = np.hstack([np.zeros((3, 3)), R_SB])  # of torque and force at B
-        self._torque_SB = np.hstack([R_SB, -R_SB @ cross])
-        self._noise = (config.noise_force, config.noise_torque)
+        # Force and torque about S, of torque and force at B.
+        self._readings = np.block([[np.zeros((3, 3)), R_SB], [R_SB, -R_SB @ cross]])
+        sigma = np.repeat([config.noise_force, config.noise_torque], 3)
         box = NetFtEmulator(config.rate, rdt_port=config.port, http_port=config.http_port)
         super().__init__(config, plant, box, {'port': box.rdt_port, 'http_port': box.http_port}, seed)
+        self._noise = noise(self.random, sigma)
 
     def measure(self) -> tuple[list[float], list[float]]:
         """Return force and torque."""
-        wrench, noise = self.plant.base_wrench(), self.random.normal(size=(2, 3))
-        force, torque = self._force_SB @ wrench, self._torque_SB @ wrench
-        return (force + self._noise[0] * noise[0]).tolist(), (torque + self._noise[1] * noise[1]).tolist()
+        readings = (self._readings.dot(self.plant.base_wrench()) + next(self._noise)).tolist()
+        return readings[:3], readings[3:]
 
     def send(self, _t: float, sample: tuple[list[float], list[float]]) -> None:
         self.emulator.send(*sample)
@@ -218,7 +224,7 @@ class Valves(Device):
     """Pressure I/O: `command` is what the valves were told last."""
 
     def __init__(self, config: PressureConfig, plant: Plant, seed: int) -> None:
-        self._noise = config.noise * plant.description.actuation.pressure_max
+        sigma = config.noise * plant.description.actuation.pressure_max
         self.command = np.zeros(plant.pressure.size)  # [Pa]
         terminal = _TERMINALS[config.terminal]()
         if config.scale:
@@ -229,12 +235,12 @@ class Valves(Device):
             )
         server = ModbusEmulator(terminal, config.port)
         super().__init__(config, plant, server, {'port': server.port}, seed)
+        self._noise = noise(self.random, np.full(self.command.size, sigma))
 
     def measure(self) -> list[float]:
         """Return what the sensors show, which is nothing below ambient."""
         self.command = np.array(self.emulator.commanded()[: self.command.size])
-        noise = self.random.normal(0.0, self._noise, self.command.size)
-        return np.maximum(self.plant.pressure + noise, 0.0).tolist()
+        return np.maximum(self.plant.pressure + next(self._noise), 0.0).tolist()
 
     def send(self, _t: float, sample: list[float]) -> None:
         if not self.faults.frozen:

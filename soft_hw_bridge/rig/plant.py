@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import mujoco
@@ -13,6 +14,7 @@ from soft_dynamics.errors import NotConverged
 from soft_hw_bridge.rig.blueprint import CUTS, TIP_LOAD, ball_inertia, blueprint
 
 _BAD_STATE = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
+_ANGULAR_FIRST = np.array([3, 4, 5, 0, 1, 2])
 
 
 class Follower(NamedTuple):
@@ -37,51 +39,46 @@ class Plant:
         self.plan = plan = blueprint(robot, tip_load, obstacle)
         self.model = model = plan.compile()
         model.opt.timestep = step
-        self.data = mujoco.MjData(model)
+        self.data = data = mujoco.MjData(model)
         mujoco.set_mju_user_warning(lambda _: None)  # else MuJoCo writes a file; `step` reads the counters
         self.frame_names = ('base', *(segment.name for segment in robot.segments))
         self.pressure = np.zeros(len(robot.actuation.chambers))  # [Pa] in the chambers
         lag = robot.actuation.valve_lag
-        self._approach = 1.0 - np.exp(-step / lag) if lag > 0.0 else 1.0  # to the command, a step
+        self._approach = 1.0 - math.exp(-step / lag) if lag > 0.0 else 1.0  # to the command, a step
         self._frames = np.array([model.site(name).id for name in self.frame_names])
         self._columns, self._followers = self._actuation()
         cubic = [(model.joint(name), law) for name, law in plan.laws.items() if law.k3]
         self._cubic = [
             (int(joint.dofadr[0]), int(joint.qposadr[0]), law.k3, law.rest) for joint, law in cubic
         ]
-        mujoco.mj_forward(model, self.data)  # so that the base sensor reads something before the first step
+        # MuJoCo makes a new array at each look at a field, of the same memory: these are looked at in every step.
+        self._applied, self._q = data.qfrc_applied, data.qpos
+        self._bad_states, self._base_sensors = data.warning.number[_BAD_STATE], data.sensordata
+        mujoco.mj_forward(model, data)  # so that the base sensor reads something before the first step
 
     @property
     def t(self) -> float:
         """Time since the start [s]."""
         return float(self.data.time)
 
-    def step(self, command: Array) -> None:
-        """Let one time step pass with these set points of the valves [Pa]."""
-        model, data = self.model, self.data
-        self.pressure += self._approach * (command - self.pressure)
-        data.qfrc_applied[:] = self._columns @ self.pressure
-        for body, p, torque, force in self._followers:
-            R_WB = data.xmat[body].reshape(3, 3)
-            torque_W, force_W = R_WB @ (torque @ self.pressure), R_WB @ (force @ self.pressure)
-            at = data.xpos[body] + R_WB @ p
-            mujoco.mj_applyFT(model, data, force_W, torque_W, at, body, data.qfrc_applied)
-        for dof, coordinate, k3, rest in self._cubic:
-            data.qfrc_applied[dof] -= k3 * (data.qpos[coordinate] - rest) ** 3
-        mujoco.mj_step2(model, data)
-        mujoco.mj_step1(model, data)
-        if data.warning.number[_BAD_STATE].any():
-            raise NotConverged(
-                self.t, data.qpos.copy(), f'a step of {model.opt.timestep:g} s is too long for the plant'
-            )
+    def step(self, command: Array, steps: int = 1) -> None:
+        """Let time steps pass with these set points of the valves [Pa]."""
+        model, data, pressure = self.model, self.data, self.pressure
+        for _ in range(steps):
+            pressure += self._approach * (command - pressure)
+            self._actuate()
+            mujoco.mj_step2(model, data)
+            mujoco.mj_step1(model, data)
+            if any(self._bad_states.tolist()):
+                reason = f'a step of {model.opt.timestep:g} s is too long for the plant'
+                raise NotConverged(self.t, self._q.copy(), reason)
 
     def advance(self, duration: float, command: Any = None) -> None:
         """Let time pass with constant commands, by default none."""
         pressure = np.zeros(self.pressure.size) if command is None else as_array('command', command)
         if pressure.shape != self.pressure.shape:
             raise ValueError(f'command: expected shape {self.pressure.shape}, got {pressure.shape}')
-        for _ in range(round(duration / self.model.opt.timestep)):
-            self.step(pressure)
+        self.step(pressure, round(duration / self.model.opt.timestep))
 
     def load(self, mass: float) -> None:
         """Hang another load on the tip [kg], beside what the robot file says; pose and rates stay."""
@@ -124,7 +121,7 @@ class Plant:
 
     def base_wrench(self) -> Array:
         """Torque and force (6,) on the robot at its base, in the base's axes, one step ago."""
-        return np.concatenate([self.data.sensordata[3:], self.data.sensordata[:3]])
+        return self._base_sensors[_ANGULAR_FIRST]
 
     def energy(self) -> float:
         """Kinetic and potential energy [J]; the cubic part of springs is left out."""
@@ -133,6 +130,17 @@ class Plant:
         return float(self.data.energy.sum())
 
     # ---- inside --------------------------------------------------------------------------------------------------
+
+    def _actuate(self) -> None:
+        """Apply the forces of the chambers, and of what is cubic in the springs."""
+        applied, pressure, data = self._applied, self.pressure, self.data
+        self._columns.dot(pressure, out=applied)
+        for body, p, torque, force in self._followers:
+            R_WB = data.xmat[body].reshape(3, 3)
+            torque_W, force_W = R_WB @ (torque @ pressure), R_WB @ (force @ pressure)
+            mujoco.mj_applyFT(self.model, data, force_W, torque_W, data.xpos[body] + R_WB @ p, body, applied)
+        for dof, coordinate, k3, rest in self._cubic:
+            applied[dof] -= k3 * (self._q[coordinate] - rest) ** 3
 
     def _actuation(self) -> tuple[Array, list[Follower]]:
         """Return constant forces per pressure on the joints (nv, chambers), and those that turn with a body."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import fields
@@ -14,7 +15,7 @@ from soft_dynamics.description import Sensor, load_description
 from soft_hw_bridge.emulators.faults import Faults
 from soft_hw_bridge.rig.config import TICK, RigConfig
 from soft_hw_bridge.rig.control import ControlServer
-from soft_hw_bridge.rig.devices import Device, Ft, HostClock, Mocap, Valves, Vive
+from soft_hw_bridge.rig.devices import TIME_TOLERANCE, Device, Ft, HostClock, Mocap, Valves, Vive
 from soft_hw_bridge.rig.fiber import Fiber
 from soft_hw_bridge.rig.plant import Plant
 
@@ -58,7 +59,7 @@ class SteppedClock(HostClock):
 class Rig:
     """A virtual rig: open as soon as it is made; `run` lets it live, `close` ends it.
 
-    on_tick: called with the plant's time [s] after each tick.
+    on_tick: called with the plant's time [s] after ticks: after each at the pace `stepped`.
     """
 
     def __init__(self, config: RigConfig, on_tick: Callable[[float], None] = lambda _: None) -> None:
@@ -112,8 +113,7 @@ class Rig:
                 due += late
                 self._slip(late)
             self._serve()
-            for _ in range(ticks):
-                self.tick()
+            self.tick(ticks)
 
     def advance(self, seconds: float) -> None:
         """Let time pass as fast as the computer can."""
@@ -121,14 +121,14 @@ class Rig:
             self._serve()
             self.tick()
 
-    def tick(self) -> None:
-        """Let one tick pass."""
+    def tick(self, ticks: int = 1) -> None:
+        """Let ticks pass, of which only the last has something due."""
         command = self._valves.command if self._valves else self.plant.pressure
-        for _ in range(self.config.substeps):
-            self.plant.step(command)
+        self.plant.step(command, ticks * self.config.substeps)
         t = self.plant.t
         for device in self.devices.values():
-            device.tick(t)
+            if device.due <= t + TIME_TOLERANCE:
+                device.tick(t)
         self._on_tick(t)
 
     def status(self) -> Status:
@@ -160,8 +160,8 @@ class Rig:
 
     def _ticks_to_wait(self) -> int:
         """How many ticks may be done together, because nobody outside would notice: to wake up is the dear part."""
-        due = min((device.due for device in self.devices.values()), default=0.0)
-        return max(1, min(round((due - self.plant.t) / TICK), MOST_TICKS))
+        due = min([device.due for device in self.devices.values()], default=0.0)
+        return max(1, min(math.ceil((due - TIME_TOLERANCE - self.plant.t) / TICK), MOST_TICKS))
 
     def _slip(self, late: float) -> None:
         """Let the plant go on from where it is, this many seconds late."""

@@ -177,6 +177,49 @@ def test_z_up_is_the_same_motion_in_turned_axes():
     np.testing.assert_array_equal(up.p_WB, (0.0, 0.0, 1.0))
 
 
+@pytest.mark.parametrize('version', VERSIONS)
+def test_encoder_writes_what_is_composed_field_by_field(version):
+    """Also of a body that is out of view, and with zeros of either sign."""
+    is_sized = version >= (4, 1)
+    tracked = StreamedBody(1, 'base', (0.1, -0.0, 0.3), (0.5, -0.5, 0.5, 0.5), True)
+    lost = StreamedBody(2, 'tip', (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0), False)
+
+    def ints(*values):
+        return b''.join(struct.pack('<i', value) for value in values)
+
+    def floats(*values):
+        return b''.join(struct.pack('<f', value) for value in values)
+
+    def section(entries=()):
+        body = b''.join(entries)
+        return ints(len(entries)) + (ints(len(body)) if is_sized else b'') + body
+
+    def markers(body):
+        offsets = [(0.04, 0.0, 0.0), (-0.04, 0.0, 0.0), (0.0, 0.0, 0.05), (0.0, 0.03, 0.0)]
+        return [floats(*map(sum, zip(body.position, offset, strict=True))) for offset in offsets]
+
+    sets = [b.name.encode() + b'\0' + ints(4) + b''.join(markers(b)) for b in (tracked, lost)]
+    bodies = [
+        ints(b.id) + floats(*b.position, *b.quaternion, 2e-4) + bytes([b.is_tracked, 0])
+        for b in (tracked, lost)
+    ]
+    labelled = [
+        ints(65536 * b.id + k) + p + floats(0.014) + bytes([params, 0]) + floats(3e-4)
+        for b, params in ((tracked, 10), (lost, 9))
+        for k, p in enumerate(markers(b), start=1)
+    ]
+    payload = ints(7) + section(sets) + section() + section(bodies) + section() * (2 if is_sized else 1)
+    payload += section(labelled) + section() * 2 + bytes(8) + struct.pack('<d3Q', 1.5, 2, 3, 4)
+    payload += (ints(1, 0) if is_sized else b'') + bytes([2, 0]) + ints(0)
+    frame = natnet_encoder.frame(version, 7, [tracked, lost], FrameTimes(1.5, 2, 3, 4), 2)
+    assert frame == struct.pack('<2H', 7, len(payload)) + payload
+
+
+def test_frame_without_bodies_is_empty():
+    payload = natnet_encoder.frame((4, 1), 7, [], FrameTimes(1.0, 2, 3, 4), 0)[4:]
+    assert decode.frame(payload, (4, 1)).bodies == ()
+
+
 def valid_packets():
     bodies = [StreamedBody(k, f'body {k}', (0.1, 0.2, 0.3), (0.5, 0.5, 0.5, 0.5), True) for k in range(4)]
     packets = [natnet_encoder.server_info((4, 1), 10_000_000, 1511, True, '239.255.42.99')]
