@@ -24,6 +24,8 @@ FIELDS = {  # of the messages in msg/ that come often
 _START = 4  # CDR counts its alignment from here: behind the encapsulation
 _STAMP, _LENGTH = struct.Struct('<iI'), struct.Struct('<I')
 _NS = 1_000_000_000
+_NUMBER = np.dtype('<f8')
+_MOST_FORMS = 16  # of one stream: its texts change little
 LITTLE_ENDIAN = b'\x00\x01'
 
 Texts = tuple[str | tuple[str, ...], ...]
@@ -34,7 +36,7 @@ class Layout(NamedTuple):
 
     texts: Texts  # in the order of the fields
     numbers: tuple[slice, ...]  # bytes of each field of numbers
-    fixed: tuple[tuple[slice, bytes], ...]  # what stands between them
+    fixed: tuple[tuple[slice, bytes], ...]  # what stands between them, but for padding: that is any bytes
 
 
 class Flat(NamedTuple):
@@ -51,18 +53,26 @@ def layout(data: bytes, fields: str) -> Layout:
         raise ValueError(f'expected little-endian CDR, got {data[:2].hex()}')
     texts: list[str | tuple[str, ...]] = []
     numbers: list[slice] = []
+    fixed: list[slice] = []
     position = _START + _STAMP.size
 
-    def length() -> int:
+    def take(size: int, alignment: int) -> slice:
         nonlocal position
-        position += -(position - _START) % _LENGTH.size + _LENGTH.size
-        return int(_LENGTH.unpack_from(data, position - _LENGTH.size)[0])
+        position += -(position - _START) % alignment + size
+        return slice(position - size, position)
+
+    def take_fixed(size: int, alignment: int) -> slice:
+        part = take(size, alignment)
+        joins = fixed and fixed[-1].stop == part.start
+        fixed.append(slice(fixed.pop().start, part.stop) if joins else part)
+        return part
+
+    def length() -> int:
+        return int(_LENGTH.unpack_from(data, take_fixed(_LENGTH.size, _LENGTH.size).start)[0])
 
     def text() -> str:
-        nonlocal position
-        size = length()
-        position += size
-        return bytes(data[position - size : position - 1]).decode()
+        part = take_fixed(length(), 1)
+        return bytes(data[part.start : part.stop - 1]).decode()
 
     try:
         for field in fields:
@@ -72,20 +82,40 @@ def layout(data: bytes, fields: str) -> Layout:
                 texts.append(tuple(text() for _ in range(length())))
             else:
                 size = 8 * (length() if field == 'D' else int(field))
-                position += -(position - _START) % 8 if size else 0
-                numbers.append(slice(position, position + size))
-                position += size
+                numbers.append(take(size, 8 if size else 1))
     except (struct.error, UnicodeDecodeError) as error:
         raise ValueError(f'expected a message of {fields}, got {len(data)} other bytes: {error}') from None
     if position > len(data):
         raise ValueError(f'expected a message of {fields}, {position} bytes, got {len(data)}')
-    edges = [_START + _STAMP.size, *(edge for part in numbers for edge in (part.start, part.stop)), position]
-    between = [slice(*edges[k : k + 2]) for k in range(0, len(edges), 2)]
-    return Layout(
-        tuple(texts),
-        tuple(numbers),
-        tuple((part, bytes(data[part])) for part in between if part.stop > part.start),
-    )
+    return Layout(tuple(texts), tuple(numbers), tuple((part, bytes(data[part])) for part in fixed))
+
+
+class _Form(NamedTuple):
+    """A layout, made ready to compare a message with it and to read it in few steps."""
+
+    between: struct.Struct  # takes everything but stamp and numbers out of a message
+    fixed: tuple[bytes, ...]  # and this is what it finds
+    texts: Texts
+    first: int  # byte at which the numbers begin
+    places: int  # for numbers, from there to the end of the last: all are aligned to their size
+    parts: tuple[slice, ...]  # of these places, each field's
+
+    @classmethod
+    def of(cls, data: bytes, found: Layout) -> _Form:
+        pattern, position = '<', 0
+        for part, known in found.fixed:
+            pattern += f'{part.start - position}x{len(known)}s'
+            position = part.stop
+        filled = [part for part in found.numbers if part.stop > part.start]
+        first, last = (filled[0].start, filled[-1].stop) if filled else (0, 0)
+        return cls(
+            struct.Struct(f'{pattern}{len(data) - position}x'),
+            tuple(known for _, known in found.fixed),
+            found.texts,
+            first,
+            (last - first) // 8,
+            tuple(slice((part.start - first) // 8, (part.stop - first) // 8) for part in found.numbers),
+        )
 
 
 class FlatReader:
@@ -93,18 +123,21 @@ class FlatReader:
 
     def __init__(self, fields: str) -> None:
         self._fields = fields
-        self._layout: Layout | None = None
+        self._forms: dict[int, _Form] = {}  # the last one of each length
 
     def read(self, data: bytes) -> Flat:
         """ValueError if these are not the bytes of such a message."""
-        found = self._layout  # one look: another thread may read too, and find another
-        if found is None or any(data[part] != known for part, known in found.fixed):
-            found = self._layout = layout(data, self._fields)
-        texts, numbers, _ = found
+        size = len(data)
+        form = self._forms.get(size)
+        if form is None or form.between.unpack(data) != form.fixed:
+            form = _Form.of(data, layout(data, self._fields))
+            if len(self._forms) >= _MOST_FORMS:
+                self._forms.clear()
+            self._forms[size] = form
+        _, _, texts, first, places, parts = form
         sec, nanosec = _STAMP.unpack_from(data, _START)
-        counts = ((part.start, (part.stop - part.start) // 8) for part in numbers)
-        arrays = tuple(np.frombuffer(data, '<f8', count, start).copy() for start, count in counts)
-        return Flat(sec * _NS + nanosec, texts, arrays)
+        numbers = np.frombuffer(data, _NUMBER, places, first).copy()
+        return Flat(sec * _NS + nanosec, texts, tuple([numbers[part] for part in parts]))
 
 
 class FlatWriter:
@@ -113,7 +146,7 @@ class FlatWriter:
     def __init__(self, template: bytes, fields: str) -> None:
         self._data = bytearray(template)
         self._numbers = [
-            np.frombuffer(self._data, '<f8', (part.stop - part.start) // 8, part.start)
+            np.frombuffer(self._data, _NUMBER, (part.stop - part.start) // 8, part.start)
             for part in layout(template, fields).numbers
         ]
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 from soft_robot_suite.msg import BodyPoses, ChamberPressures, SoftState
 
+from soft_dynamics import flat_messages
 from soft_dynamics.flat_messages import FIELDS, FlatReader, FlatWriter
 
 NUMBERS = {'BodyPoses': ('positions', 'orientations'), 'ChamberPressures': ('pressure',)}
@@ -40,17 +41,42 @@ def messages(draw: Any) -> Any:
 def test_two_threads_may_read_different_messages_at_once() -> None:
     """The other one reads while this one compares its message with the last."""
     here, there = (
-        serialize_message(ChamberPressures(names=names, pressure=[1.0])) for names in (['a'], ['long name'])
+        serialize_message(ChamberPressures(names=[name], pressure=[1.0])) for name in ('here', 'gone')
     )
 
     class Interrupted(bytes):
+        def __len__(self) -> int:
+            reader.read(there)
+            return super().__len__()
+
         def __getitem__(self, key: Any) -> Any:
             reader.read(there)
             return super().__getitem__(key)
 
     reader = FlatReader(FIELDS['ChamberPressures'])
     reader.read(here)
-    assert reader.read(Interrupted(here)).texts == ('', ('a',))
+    assert reader.read(Interrupted(here)).texts == ('', ('here',))
+
+
+def test_messages_that_take_turns_are_walked_through_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ROS has left in their padding, as here behind the empty frame_id."""
+    walked: list[bytes] = []
+
+    def walk(data: bytes, fields: str) -> flat_messages.Layout:
+        walked.append(data)
+        return layout(data, fields)
+
+    layout = flat_messages.layout
+    monkeypatch.setattr(flat_messages, 'layout', walk)
+    reader = FlatReader(FIELDS['SoftState'])
+    texts = {len(sources): ('', 'm', ('a', 'b'), sources) for sources in (('x',), ('x', 'y'))}
+    for k in range(100):
+        _, model, names, sources = texts[1 + k % 2]
+        message = SoftState(model=model, names=names, q=[1.0 * k, 2.0], sources=sources)
+        data = bytearray(serialize_message(message))
+        data[17:20] = bytes((k, k, k))
+        assert reader.read(bytes(data)).texts == texts[1 + k % 2]
+    assert len(walked) == 2
 
 
 def bits(values: Any) -> bytes:
