@@ -18,6 +18,7 @@ from soft_dynamics.errors import SoftRobotError
 from soft_dynamics.robot import Robot
 
 from .allocation import generic_pose
+from .feedback import add_feedback
 from .references import JointPath, JointSample
 from .safety import State
 
@@ -83,9 +84,13 @@ class ConfigurationLaw:
     def __init__(self, robot: Robot, gains: ConfigurationGains) -> None:
         self.robot, self.gains = robot, gains
         stiffness, damping = stiffness_scale(robot), damping_scale(robot)
-        self._kp = per_coordinate('proportional', gains.proportional, robot.nq) * stiffness
-        self._kd = per_coordinate('derivative', gains.derivative, robot.nq) * damping
-        self._ki = per_coordinate('integral', gains.integral, robot.nq) * stiffness
+        self._gains = np.stack(
+            [
+                per_coordinate('proportional', gains.proportional, robot.nq) * stiffness,
+                per_coordinate('derivative', gains.derivative, robot.nq) * damping,
+                per_coordinate('integral', gains.integral, robot.nq) * stiffness,
+            ]
+        )
         self._integral: Array = np.zeros(robot.nq)  # [N m or N] Ki int e
         self._wanted: Array = np.zeros(robot.nq)
 
@@ -101,13 +106,10 @@ class ConfigurationLaw:
 
     def forces(self, t: float, dt: float, state: State, reference: JointPath) -> Array:
         """Return tau of eq. 9, dt seconds after the last call."""
-        robot, q, qd = self.robot, state.q, state.qd
-        now, lookahead = reference.sample(t), self.gains.lookahead
+        q, qd, now, lookahead = state.q, state.qd, reference.sample(t), self.gains.lookahead
         ahead = reference.sample(t + lookahead) if lookahead else now
-        e, ed = now.q - q, now.qd - qd
-        self._integral = self._integral + dt * self._ki * e
-        feedback = self._kp * e + self._kd * ed + self._integral
-        self._wanted = feedback + robot.tracking_forces(q, qd, *ahead)
+        self._wanted = self.robot.tracking_forces(q, qd, *ahead)
+        add_feedback(self._gains, dt, (q, qd), (now.q, now.qd), self._integral, self._wanted)
         return self._wanted
 
     def applied(self, dt: float, tau: Array) -> None:

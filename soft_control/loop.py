@@ -17,7 +17,8 @@ from .allocation import Allocation, generic_pose
 from .plausible import TIP_OFF
 from .rotation import moved, pose_error
 from .safety import LONGEST_STEP, Limits, Memory, Mode, Request, State
-from .valves import Valves
+from .safety_kernels import all_finite
+from .valves import Valves, reachable
 
 _TIP_TIME = 0.1  # [s] in which a new offset between the measured tip and the model's counts in full
 _TIP_FIRST = 0.1  # [-] how much the first one counts while a reference is followed: no jump
@@ -99,7 +100,7 @@ class ControlLoop:
 
     def feed(self, state: State) -> None:
         """Take an estimate of the state."""
-        if self._offset is not None and np.isfinite(state.q).all():
+        if self._offset is not None and all_finite(state.q):
             self._fade_offset(state.t)
             state = state._replace(X_WT=moved(self.robot.pose(state.q, 'tip'), self._offset))
         self.state = state
@@ -175,24 +176,25 @@ class ControlLoop:
 
     def _command(self, t: float, dt: float) -> tuple[str, Array | None]:
         """(fault, wanted command) of the present reference."""
-        state, reference, low, high = self.state, self._reference, self._allocate.low, self._allocate.high
+        state, reference, limits = self.state, self._reference, self.limits
         if state is None or t > reference.expires:
             return 'no reference for too long', None
         sample = reference.sample(t)
-        fault = sample.fault(self.limits, state.q, self._last_sample, dt)
+        fault = sample.fault(limits, state.q, self._last_sample, dt)
         if fault:
             return fault, None
         self._last_sample = sample
         A = self.robot.actuation(state.q) if self._matrix is None else self._matrix
-        last, p, k, reach = self.memory.pressure, self._valves.pressure, self._speedup, self.limits.slew * dt
+        last, p, k = self.memory.pressure, self._valves.pressure, self._speedup
         if not self._started:
             self.law.start(t, state, reference, A @ (p + (last - p) / k))
             self._started = True
         tau = self.law.forces(t, dt, state, reference)
-        if not np.isfinite(tau).all():
+        if not all_finite(tau):
             return 'forces that are not finite', None
-        low, high = np.maximum(low, last - reach), np.minimum(high, last + reach)
-        wanted = self._allocate(A, tau, p + (low - p) / k, p + (high - p) / k)
+        bounds = np.empty((2, p.size))
+        reachable((limits.pressure_min, limits.pressure_max), last, limits.slew * dt, p, k, bounds)
+        wanted = self._allocate(A, tau, *bounds)
         self.law.applied(dt, A @ wanted)
         return '', p + k * (wanted - p)
 

@@ -15,7 +15,7 @@ from numba import njit
 from soft_dynamics.arguments import Array
 
 from . import rotation
-from .safety import Limits, coordinates_fault, joint_reference_fault, pose_reference_fault
+from .safety import Limits, joint_reference_fault, motion_fault, pose_reference_fault
 
 _PER_INTERVAL = 20  # samples between two way-points when a motion is checked
 _CLOSE = 1e-3  # [rad or m] a way-point at time 0 may be this far from the present reference
@@ -91,15 +91,18 @@ class JointPath:
         s = t - self._t0
         if s >= self._duration:
             return JointSample(self._last, np.zeros_like(self._last), np.zeros_like(self._last))
-        return JointSample(*_evaluate(self._knots, self._coefficients, max(s, 0.0)))
+        n = self._last.size
+        sample = JointSample(np.empty(n), np.empty(n), np.empty(n))
+        _evaluate(self._knots, self._coefficients, max(s, 0.0), *sample)
+        return sample
 
     def check(self, limits: Limits) -> None:
         """Raise ValueError if the motion leaves what the robot is allowed."""
         low, high, fastest = _extremes(self._knots, self._coefficients)
         for q in (low, high):
-            fault = coordinates_fault(limits.plausible, q, fastest)
+            fault = motion_fault(limits.plausible, q, fastest)
             if fault:
-                raise ValueError(f'trajectory: {fault}')
+                raise ValueError(f'trajectory {fault}')
 
 
 def _derivative(values: Any, points: Array) -> Array:
@@ -124,19 +127,19 @@ def _pieces(knots: Array, columns: list[Array], start: JointSample) -> tuple[Arr
     return spline.t[inner], np.array(powers)
 
 
-@njit(cache=True)
-def _evaluate(knots: Array, coefficients: Array, s: float) -> tuple[Array, Array, Array]:
-    """Position, rate and acceleration at the time s, by Horner's rule."""
+@njit(cache=True, error_model='numpy')
+def _evaluate(knots: Array, coefficients: Array, s: float, q: Array, qd: Array, qdd: Array) -> None:
+    """Write position, rate and acceleration at the time s, by Horner's rule."""
     powers, pieces, n = coefficients.shape
     k = min(max(int(np.searchsorted(knots, s, side='right')) - 1, 0), pieces - 1)
     h = s - knots[k]
-    q, qd, half_qdd = np.zeros(n), np.zeros(n), np.zeros(n)
-    for power in range(powers):
-        for i in range(n):
-            half_qdd[i] = half_qdd[i] * h + qd[i]
-            qd[i] = qd[i] * h + q[i]
-            q[i] = q[i] * h + coefficients[power, k, i]
-    return q, qd, 2.0 * half_qdd
+    for i in range(n):
+        x, v, half_a = 0.0, 0.0, 0.0
+        for power in range(powers):
+            half_a = half_a * h + v
+            v = v * h + x
+            x = x * h + coefficients[power, k, i]
+        q[i], qd[i], qdd[i] = x, v, 2.0 * half_a
 
 
 @njit(cache=True)

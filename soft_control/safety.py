@@ -19,10 +19,22 @@ from soft_dynamics.robot import Robot
 
 from .plausible import Plausible
 from .rotation import pose_error
+from .safety_kernels import (
+    JUMPS,
+    NOT_FINITE,
+    NOTHING,
+    OTHER_SIZE,
+    TOO_FAR,
+    all_finite,
+    approach,
+    first_wrong,
+)
 
 LONGEST_STEP = 0.05  # [s] a cycle that was held up longer does not make up for it with a jump
 _SHORTEST_STEP = 0.005  # [s] samples closer in time may differ as if they were this far apart
 _ROTATION = 1e-6  # [-] by how much R R^T of a rotation may differ from one
+_NONE: Array = np.empty(0)
+_THAT = {NOT_FINITE: 'is not finite', JUMPS: 'jumps', OTHER_SIZE: "is another robot's"}
 
 
 class Mode(Enum):
@@ -106,12 +118,12 @@ def begin(pressure: Array, t: float) -> Memory:
 def advance(limits: Limits, before: Memory, t: float, request: Request) -> Memory:
     """One cycle: decide the mode, then move the pressures at the rate that it allows, within the limits."""
     mode, reason, fault_t = _decide(before, t, request)
-    follow = mode is Mode.FOLLOWING and request.wanted is not None
-    target = request.wanted if follow else np.zeros_like(before.pressure)
+    wanted = request.wanted if mode is Mode.FOLLOWING else None
+    rate = limits.vent_rate if wanted is None else limits.slew
+    target = np.zeros_like(before.pressure) if wanted is None else wanted
+    pressure = np.empty_like(target)
     dt = min(max(t - before.t, 0.0), LONGEST_STEP)
-    reach = dt * (limits.slew if follow else limits.vent_rate)
-    moved = np.clip(target, before.pressure - reach, before.pressure + reach)  # type: ignore[arg-type]
-    pressure = np.clip(moved, limits.pressure_min, limits.pressure_max)
+    approach(before.pressure, target, dt * rate, limits.pressure_min, limits.pressure_max, pressure)
     if mode is Mode.VENTING and not pressure.any():
         mode = Mode.IDLE
     return Memory(mode, pressure, t, fault_t, reason)
@@ -125,7 +137,7 @@ def _decide(before: Memory, t: float, request: Request) -> tuple[Mode, str, floa
     if not fault and request.wanted is not None:
         if request.wanted.shape != before.pressure.shape:
             fault = f'{request.wanted.size} pressures for {before.pressure.size} chambers'
-        elif not np.isfinite(request.wanted).all():
+        elif not all_finite(request.wanted):
             fault = 'pressures that are not finite'
     if fault:
         return Mode.VENTING, fault, t
@@ -141,40 +153,33 @@ def state_fault(limits: Limits, t: float, state: State | None, before: State | N
         return 'no state yet'
     if not abs(t - state.t) <= limits.state_timeout:
         return f'no state for {limits.state_timeout:g} s'
-    if not (np.isfinite(state.q).all() and np.isfinite(state.qd).all()):
-        return 'state that is not finite'
-    fault = coordinates_fault(limits.plausible, state.q, state.qd)
-    if fault:
-        return f'state with {fault}'
-    if before is not None and _jumps(limits.plausible, state.q, before.q, state.t - before.t):
-        return 'state that jumps'
-    return ''
-
-
-def coordinates_fault(plausible: Plausible, q: Array, qd: Array | None = None) -> str:
-    """Name the first coordinate, or rate, that the robot cannot have; '' if there is none."""
-    names, centre, most, fastest = plausible[:4]
-    beyond = np.abs(q - centre) > most
-    if beyond.any():
-        k = int(np.argmax(beyond))
-        away = f' from {centre[k]:g}' if centre[k] else ''
-        return f'{names[k]} more than {most[k]:g}{away}'
-    if qd is not None and (np.abs(qd) > fastest).any():
-        k = int(np.argmax(np.abs(qd) > fastest))
-        return f'a rate of {names[k]} beyond {fastest[k]:g}'
-    return ''
+    if before is None:
+        fault = motion_fault(limits.plausible, state.q, state.qd)
+    else:
+        fault = motion_fault(limits.plausible, state.q, state.qd, before.q, state.t - before.t)
+    return fault and f'state {fault}'
 
 
 def joint_reference_fault(limits: Limits, q: Array, before: Array | None, dt: float) -> str:
     """Say why coordinates cannot be followed; '' if they can. Those `before` were sampled dt seconds ago."""
-    if not np.isfinite(q).all():
-        return 'reference that is not finite'
-    fault = coordinates_fault(limits.plausible, q)
-    if fault:
-        return f'reference with {fault}'
-    if before is not None and _jumps(limits.plausible, q, before, dt):
-        return 'reference that jumps'
-    return ''
+    fault = motion_fault(limits.plausible, q, before=_NONE if before is None else before, dt=dt)
+    return fault and f'reference {fault}'
+
+
+def motion_fault(
+    plausible: Plausible, q: Array, qd: Array = _NONE, before: Array = _NONE, dt: float = 0.0
+) -> str:
+    """Say what of coordinates, rates or the way from those dt seconds before the robot cannot have; '' if nothing."""
+    names, centre, most, fastest = plausible[:4]
+    wrong, k = first_wrong((centre, most, fastest), q, qd, before, max(dt, _SHORTEST_STEP))
+    if wrong == NOTHING:
+        return ''
+    if wrong in _THAT:
+        return f'that {_THAT[wrong]}'
+    if wrong == TOO_FAR:
+        away = f' from {centre[k]:g}' if centre[k] else ''
+        return f'with {names[k]} more than {most[k]:g}{away}'
+    return f'with a rate of {names[k]} beyond {fastest[k]:g}'
 
 
 def pose_reference_fault(limits: Limits, q: Array, X_WT: Array, before: Array | None, dt: float) -> str:
@@ -195,7 +200,3 @@ def pose_reference_fault(limits: Limits, q: Array, X_WT: Array, before: Array | 
         ):
             return 'reference that jumps'
     return ''
-
-
-def _jumps(plausible: Plausible, now: Array, before: Array, dt: float) -> bool:
-    return bool((np.abs(now - before) > plausible.rate * max(dt, _SHORTEST_STEP)).any())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import njit
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.description import Description
@@ -42,12 +43,9 @@ class Valves:
 
     def measured(self, t: float, pressure: Array) -> None:
         """Take what was measured [Pa] at time t. What is not finite was not measured, and counts as empty."""
-        if not np.isfinite(pressure).any():
+        measured, empty = _look(self.pressure, pressure, self._inflated)
+        if not measured:
             return
-        wanted = np.abs(self.pressure)
-        inflated = wanted > self._inflated
-        there = np.isfinite(pressure) & (np.abs(pressure) >= _EMPTY * wanted)
-        empty = inflated.any() and not there[inflated].any()
         if not empty or math.isinf(self._measured_t):
             self._followed_t = t
         self._measured_t = t
@@ -59,3 +57,30 @@ class Valves:
         if self._measured_t - self._followed_t > self._patience:
             return 'chambers that stay empty'
         return ''
+
+
+@njit(cache=True, error_model='numpy')
+def reachable(
+    limits: tuple[float, float], last: Array, reach: float, p: Array, k: float, bounds: Array
+) -> None:
+    """Write the least and the largest pressures (2, chambers) that commands c = p + k (bound - p) can aim at.
+
+    Commands are within the limits and no further than `reach` from the last ones.
+    """
+    low, high = limits
+    for i in range(p.size):
+        bounds[0, i] = p[i] + (max(low, last[i] - reach) - p[i]) / k
+        bounds[1, i] = p[i] + (min(high, last[i] + reach) - p[i]) / k
+
+
+@njit(cache=True, error_model='numpy')
+def _look(expected: Array, measured: Array, inflated: float) -> tuple[bool, bool]:
+    """(whether any chamber was measured, whether all that should be inflated are empty)."""
+    any_measured, any_inflated, any_there = False, False, False
+    for wanted, found in zip(expected, measured):  # noqa: B905, numba knows no strict
+        is_measured = math.isfinite(found)
+        any_measured |= is_measured
+        if abs(wanted) > inflated:
+            any_inflated = True
+            any_there |= is_measured and abs(found) >= _EMPTY * abs(wanted)
+    return any_measured, any_inflated and not any_there

@@ -10,9 +10,10 @@ import numpy as np
 
 import soft_dynamics as sd
 from soft_control.allocation import Allocation
-from soft_control.loop import ControlLoop
+from soft_control.configuration import ConfigurationGains, ConfigurationLaw
+from soft_control.loop import ControlLoop, Law
 from soft_control.predictive import PredictiveGains, PredictiveLaw
-from soft_control.references import JointPath, PosePath
+from soft_control.references import JointPath, JointSample, PosePath
 from soft_control.safety import State
 from soft_estimation.body_poses import poses_from_quaternions
 from soft_estimation.fiber import frames_along
@@ -58,11 +59,12 @@ def estimates(robot: sd.Robot) -> None:
 
 
 def commands(robot: sd.Robot) -> None:
-    for joints in (True, False):
-        loop = ControlLoop(robot, PredictiveLaw(robot, PredictiveGains(), joints=joints))
+    laws: list[Law] = [PredictiveLaw(robot, PredictiveGains(), joints=joints) for joints in (True, False)]
+    for law in (ConfigurationLaw(robot, ConfigurationGains()), *laws):
+        loop = ControlLoop(robot, law)
         loop.feed(State(0.0, robot.rest, np.zeros(robot.nq)))
         here = loop.present(0.0)
-        if joints:
+        if isinstance(here, JointSample):
             path = JointPath(0.0, here, [1.0], [robot.rest])
             path.check(loop.limits)
             loop.follow(0.0, path)
@@ -70,6 +72,7 @@ def commands(robot: sd.Robot) -> None:
             loop.follow(0.0, PosePath(0.0, here.X_WT, [here.X_WT], 0.1, 0.5))
         for t in T:
             loop.step(t)
+            loop.feed_pressure(t, loop.memory.pressure)
 
 
 def motions() -> None:

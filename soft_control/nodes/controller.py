@@ -183,6 +183,7 @@ class ControllerNode(ManagedNode):
             start = time.thread_time()
             loop.feed(State(t, self.robot.rest, np.zeros(self.robot.nq)))
             loop.step(t)
+            loop.feed_pressure(t, loop.memory.pressure)
             took.append(time.thread_time() - start)
         self._cycle_s = min(took)  # [s] of CPU; the first ones compile
         loop.begin(0.0)
@@ -199,7 +200,7 @@ class ControllerNode(ManagedNode):
                 f'state of other coordinates than those of {self.robot.name}', throttle_duration_sec=1.0
             )
             return
-        now_ns = self.get_clock().now().nanoseconds
+        now_ns = time.time_ns()  # ROS's clock, for time is real, without its objects
         age = (now_ns - stamp_ns) * 1e-9
         self.loop.feed(State(t - age, q, qd))
         self._awake_t = t
@@ -221,7 +222,7 @@ class ControllerNode(ManagedNode):
             self._yielded = True
             return
         self._yielded = False
-        self._cycle(t, self.get_clock().now().nanoseconds)
+        self._cycle(t, time.time_ns())
 
     def _cycle(self, t: float, now_ns: int) -> None:
         """Decide and publish the command of time t, which is now_ns by the clock of ROS."""

@@ -128,7 +128,7 @@ def test_a_trajectory_beyond_the_limits_or_too_large_is_refused(
     followed = node.loop._reference
     hear(node, '/reference/configuration', trajectory((0.01, [0.5] * 8)))
     assert node.refused == 1
-    assert 'reference refused: trajectory: a rate of segment1_theta1 beyond 20' in capfd.readouterr().err
+    assert 'reference refused: trajectory with a rate of segment1_theta1 beyond 20' in capfd.readouterr().err
     assert node.loop._reference is followed
     for points, refused in ((1900, 1), (2500, 2)):
         dense = trajectory(*((0.01 * k, [0.1] * 8) for k in range(1, points)))

@@ -92,22 +92,22 @@ def allowed(coordinate: list[float], rate: list[float]) -> Limits:
 def test_motions_beyond_the_limits_are_refused() -> None:
     path = JointPath(0.0, START, [0.1], [[2.0, 0.0]])
     path.check(allowed([3.0, 0.3], [50.0, 50.0]))
-    with pytest.raises(ValueError, match='trajectory: a rate of bend beyond 10'):
+    with pytest.raises(ValueError, match='trajectory with a rate of bend beyond 10'):
         path.check(allowed([3.0, 0.3], [10.0, 50.0]))
-    with pytest.raises(ValueError, match='trajectory: bend more than 1'):
+    with pytest.raises(ValueError, match='trajectory with bend more than 1'):
         path.check(allowed([1.0, 10.0], [50.0, 50.0]))
-    with pytest.raises(ValueError, match=r'trajectory: length more than 0\.3'):
+    with pytest.raises(ValueError, match=r'trajectory with length more than 0\.3'):
         JointPath(0.0, START, [0.1], [[0.0, 0.4]]).check(allowed([3.0, 0.3], [50.0, 50.0]))
 
 
 def test_the_motion_is_looked_at_between_way_points_however_close_they_are() -> None:
     rest = JointSample(*np.zeros((3, 2)))
     hop = JointPath(0.0, rest, [5.0, 5.001, 10.0], [[0.0, 0.0], [0.02, 0.0], [0.02, 0.0]], np.zeros((3, 2)))
-    with pytest.raises(ValueError, match='trajectory: a rate of bend beyond 10'):
+    with pytest.raises(ValueError, match='trajectory with a rate of bend beyond 10'):
         hop.check(allowed([3.0, 0.3], [10.0, 50.0]))
     for bad in (-1.0, 1.0):  # far away in between, although at rest in all way-points
         swing = JointPath(0.0, rest, [2.0], [[0.0, 0.0]], [[0.0, 0.0]], [[bad, 0.0]])
-        with pytest.raises(ValueError, match=r'trajectory: bend more than 0\.05'):
+        with pytest.raises(ValueError, match=r'trajectory with bend more than 0\.05'):
             swing.check(allowed([0.05, 0.3], [10.0, 50.0]))
 
 
