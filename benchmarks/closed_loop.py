@@ -12,7 +12,9 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +40,7 @@ late by more than 0.5 ms.
 """
 DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'control.md'
 ROBOT = 'honeycomb_arm'
+TRACKED = ('segment2', 'segment4')  # by Vive too, with --everything
 TARGET = 5e-3  # [s] packet to command, 99 %
 PATIENCE = 90.0  # [s] until the loop has to run
 SETTLE = 4.0  # [s] for the clocks
@@ -66,14 +69,19 @@ def measure(options: argparse.Namespace, say: Callable[[str], None]) -> Run:
 
     import soft_dynamics as sd
     from tools.demo_figures import Eight
-    from tools.simulation import Simulation
+    from tools.simulation import Simulation, with_all_sensors
 
     eight, seconds = Eight(sd.load(ROBOT), EIGHT), options.seconds
     arguments = {name: getattr(options, name) for name in ('rate', 'estimator', 'realtime')}
     rclpy.init()
-    if not options.everything:
-        arguments |= {'shape': 'false', 'ft': 'none'}
-    with Simulation(say, robot=ROBOT, **arguments) as simulation:
+    with ExitStack() as stack:
+        if options.everything:
+            folder = Path(stack.enter_context(TemporaryDirectory()))
+            robot = str(with_all_sensors(ROBOT, folder, TRACKED))
+            arguments |= {'robot': robot, 'vive': 'steamvr', 'fiber': '127.0.0.1'}
+        else:
+            arguments |= {'robot': ROBOT, 'shape': 'false', 'ft': 'none'}
+        simulation = stack.enter_context(Simulation(say, **arguments))
         listener = Listener(simulation.ports['mocap_port'], options.realtime)
         try:
             deadline = time.monotonic() + PATIENCE
@@ -167,9 +175,9 @@ def summary(run: Run, seconds: float) -> str:
     stalled = float(np.mean(run.metronomes.during(found.moments[:, 0], found.moments[:, -1])))
     return (
         f'{len(whole)} frames in {seconds:g} s, {found.lost} without a command; {found.state_rate:.0f} states a '
-        f'second; vented in {100.0 * found.idle:.0f} % of the commands; the machine stood still on the way of '
-        f'{100.0 * stalled:.1f} % of the frames; {os.cpu_count()} cores, load {load():.1f}, Python '
-        f'{platform.python_version()}. Target {1e3 * TARGET:g} ms (99 % of all frames): '
+        f'second of {", ".join(found.sources)}; vented in {100.0 * found.idle:.0f} % of the commands; the machine '
+        f'stood still on the way of {100.0 * stalled:.1f} % of the frames; {os.cpu_count()} cores, load '
+        f'{load():.1f}, Python {platform.python_version()}. Target {1e3 * TARGET:g} ms (99 % of all frames): '
         f'{"met" if p99 <= TARGET else "missed"}.'
     )
 
@@ -205,7 +213,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=0,
         help='priority of all nodes but the model, 1 to 99; default 0: ordinary',
     )
-    parser.add_argument('--everything', action='store_true', help='with F/T sensor and shape_publisher')
+    parser.add_argument(
+        '--everything', action='store_true', help='with F/T sensor, Vive trackers, fiber and shape_publisher'
+    )
     parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}')
     options = parser.parse_args(arguments)
     if not all(importlib.util.find_spec(name) for name in ('rclpy', 'soft_robot_suite')):

@@ -135,6 +135,7 @@ class Ways(NamedTuple):
     moments: Array
     lost: int
     state_rate: float  # [1/s]
+    sources: list[str]  # of which the states were made
     idle: float  # [-] part of the commands that are zero
 
 
@@ -166,5 +167,6 @@ def ways(listener: Listener, begin_ns: int, end_ns: int) -> Ways:
         found.append([sent, pose, states[s].published, int(commanded[c]), arrived])
     within = [heard for heard in listener.commands.messages if begin_ns <= heard.published < end_ns]
     idle = np.mean([not heard.message.arrays[0].any() for heard in within])
-    count = sum(begin_ns <= heard.published < end_ns for heard in listener.states.messages)
-    return Ways(np.array(found), lost, count / (1e-9 * (end_ns - begin_ns)), float(idle))
+    made = [heard for heard in listener.states.messages if begin_ns <= heard.published < end_ns]
+    sources = sorted({source for heard in made for source in heard.message.texts[3]})
+    return Ways(np.array(found), lost, len(made) / (1e-9 * (end_ns - begin_ns)), sources, float(idle))

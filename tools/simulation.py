@@ -9,8 +9,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -117,8 +118,23 @@ def patient(robot: str, folder: Path) -> Path:
 
     A virtual arm forgives what a real one might not: states and commands half a second old.
     """
+    return changed(robot, folder, safety={'state_timeout': 0.5, 'command_timeout': 0.5})
+
+
+def with_all_sensors(robot: str, folder: Path, tracked: Sequence[str]) -> Path:
+    """Write a shipped robot's file anew, with Vive trackers on some of its frames and a fiber from its base on."""
+    trackers = [{'name': f'tracker_{frame}', 'kind': 'vive', 'frame': frame} for frame in tracked]
+    return changed(robot, folder, sensors=[*trackers, {'name': 'fiber', 'kind': 'fiber', 'frame': 'base'}])
+
+
+def changed(robot: str, folder: Path, **additions: Any) -> Path:
+    """Write a shipped robot's file anew: to each part that is named, keys or entries are added."""
     content = yaml.safe_load(Path(robot_file(robot)).read_text(encoding='utf-8'))
-    content['safety'] = content.get('safety', {}) | {'state_timeout': 0.5, 'command_timeout': 0.5}
+    for part, more in additions.items():
+        if isinstance(more, dict):
+            content[part] = content.get(part, {}) | more
+        else:
+            content[part] = content.get(part, []) + more
     file = folder / f'{robot}.yaml'
     file.write_text(yaml.safe_dump(content), encoding='utf-8')
     return file
