@@ -82,9 +82,7 @@ class ModbusPressure:
 
     def open(self) -> None:
         """Connect, vent, set the device's own time-out, and start it. Raises DeviceError."""
-        config = self._config
-        port = config.port or self._map.port
-        self._connection = ModbusTcp(config.host, port, self._map.device_id, config.response_timeout)
+        self._connect()
         self._image = self._read(self._out)
         self._put_out(np.zeros(len(self._setpoints)))
         self._set_timeout()
@@ -99,15 +97,27 @@ class ModbusPressure:
         return [Reading(self._map.to_pressure(words[self._measured]), sampled_ns)]
 
     def close(self) -> None:
-        """Vent, stop the device, disconnect."""
+        """Vent, stop the device, disconnect; where the connection has failed, over a new one."""
         if self._connection is None:
             return
         with contextlib.suppress(DeviceError):
-            if self._image is not None:
-                self._put_out(np.zeros(len(self._setpoints)))
-                self._run(self._map.stop, threading.Event())
+            try:
+                self._shut_down()
+            except DeviceError:
+                self._connection.close()
+                self._connect()
+                self._shut_down()
         self._connection.close()
         self._connection = self._image = None
+
+    def _connect(self) -> None:
+        config, port = self._config, self._config.port or self._map.port
+        self._connection = ModbusTcp(config.host, port, self._map.device_id, config.response_timeout)
+
+    def _shut_down(self) -> None:
+        if self._image is not None:
+            self._put_out(np.zeros(len(self._setpoints)))
+            self._run(self._map.stop, threading.Event())
 
     def _put_out(self, pressure: Array) -> None:
         if self._image is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ Words = npt.NDArray[np.uint16]
 
 READ, WRITE, REFUSED = 3, 16, 128
 _HEAD = struct.Struct('>HHHBB')  # transaction, protocol, bytes from the unit on, unit, function
+_FROM_UNIT = 6  # where these bytes begin
+_LEAST, _MOST = 3, 254  # bytes from the unit on that an answer can have
 _RANGE = struct.Struct('>HH')  # first register, how many
 _WORD = np.dtype('>u2')
 _REASONS = {
@@ -35,17 +38,19 @@ _REASONS = {
 
 
 class ModbusTcp:
-    """A connection to the holding registers of one unit. All it raises is DeviceError; after one, close it."""
+    """A connection to the holding registers of one unit. All it raises is DeviceError; after one, close it.
+
+    timeout [s]: for the whole of an answer, in however many pieces it comes.
+    """
 
     def __init__(self, host: str, port: int, unit: int, timeout: float) -> None:
-        self._unit = unit
+        self._unit, self._timeout = unit, timeout
         self._transaction = 0
         try:
             self._socket = socket.create_connection((host, port), timeout)
-        except OSError:
+        except (OSError, UnicodeError):  # the latter of a name that none can be
             raise DeviceError(f'no Modbus device at {host}:{port}') from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._answers = self._socket.makefile('rb')
 
     def read(self, address: int, count: int) -> Words:
         """Return registers."""
@@ -63,7 +68,6 @@ class ModbusTcp:
             raise DeviceError(f'write from register {address}: the answer is of other registers')
 
     def close(self) -> None:
-        self._answers.close()
         self._socket.close()
 
     def _request(self, verb: str, address: int, function: int, body: bytes) -> bytes:
@@ -71,6 +75,7 @@ class ModbusTcp:
         self._transaction = (self._transaction + 1) % 65536
         head = _HEAD.pack(self._transaction, 0, 2 + len(body), self._unit, function)
         try:
+            self._socket.settimeout(self._timeout)
             self._socket.sendall(head + body)
             transaction, protocol, unit, answered, rest = self._answer()
         except OSError as error:
@@ -86,11 +91,22 @@ class ModbusTcp:
 
     def _answer(self) -> tuple[int, int, int, int, bytes]:
         """Wait for a whole answer: transaction, protocol, unit, function and the rest."""
-        transaction, protocol, length, unit, function = _HEAD.unpack(self._receive(_HEAD.size))
-        return transaction, protocol, unit, function, self._receive(max(length - 2, 0))
+        deadline = time.monotonic() + self._timeout
+        data = self._receive(b'', _HEAD.size, deadline)
+        transaction, protocol, length, unit, function = _HEAD.unpack_from(data)
+        if not _LEAST <= length <= _MOST:
+            raise ConnectionError(f'an answer of {length} bytes is none')
+        data = self._receive(data, _FROM_UNIT + length, deadline)
+        if len(data) > _FROM_UNIT + length:
+            raise ConnectionError('more than an answer came')
+        return transaction, protocol, unit, function, data[_HEAD.size :]
 
-    def _receive(self, size: int) -> bytes:
-        data = self._answers.read(size)
-        if len(data) < size:
-            raise ConnectionError('the device closed the connection')
+    def _receive(self, data: bytes, size: int, deadline: float) -> bytes:
+        """Return the data with what comes after it, until there are `size` bytes at least."""
+        while len(data) < size:
+            self._socket.settimeout(max(deadline - time.monotonic(), 1e-6))  # 0 would mean: do not wait
+            piece = self._socket.recv(_FROM_UNIT + _MOST)
+            if not piece:
+                raise ConnectionError('the device closed the connection')
+            data += piece
         return data

@@ -79,7 +79,7 @@ class RegisterMap:
     channels: int = quantity(least=1, most=120)
     scale: float = quantity(unit='Pa', above=0.0, doc='of one count')
     ambient: float = quantity(
-        0.0, unit='Pa', doc='reading when vented: 0 of a gauge, 101325 of an absolute sensor'
+        0.0, unit='Pa', least=0.0, doc='reading when vented: 0 of a gauge, 101325 of an absolute sensor'
     )
     signed: bool = False  # measured values below ambient are two's complement
     device_id: int = quantity(1, least=0, most=255)
@@ -88,13 +88,24 @@ class RegisterMap:
     start: tuple[Step, ...] = ()
     stop: tuple[Step, ...] = ()
 
+    def __post_init__(self) -> None:
+        last = {name: getattr(self, name).of(self.channels - 1) for name in ('setpoint', 'measured')}
+        for name in ('start', 'stop'):
+            steps = getattr(self, name)
+            last[name] = max([step.address + step.stride * (step.count - 1) for step in steps], default=0)
+        if self.timeout is not None:
+            last['timeout'] = self.timeout.address + self.timeout.words - 1
+        for name, address in last.items():
+            if address > LAST_ADDRESS:
+                raise ValueError(f'{name}: expected registers up to {LAST_ADDRESS}, got {address}')
+
     def to_counts(self, pressure: Array, limits: PressureLimits) -> Words:
         """Return the register values of pressures [Pa]: the nearest that lie within the limits.
 
         What is not finite becomes vented. This is the last thing that happens before the wire.
         """
         low = max(math.ceil((limits.minimum + self.ambient) / self.scale), 0)
-        high = min(math.floor((limits.maximum + self.ambient) / self.scale), 65535)
+        high = max(min(math.floor((limits.maximum + self.ambient) / self.scale), 65535), 0)
         counts = np.rint((np.where(np.isfinite(pressure), pressure, 0.0) + self.ambient) / self.scale)
         return np.minimum(np.maximum(counts, low), high).astype(np.uint16)
 

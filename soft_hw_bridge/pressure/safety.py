@@ -29,7 +29,7 @@ class PressureLimits:
     command_timeout: float = 0.2  # [s] without a new command, then vent
 
     def __post_init__(self) -> None:
-        if not self.minimum <= 0 < self.maximum < math.inf:
+        if not -math.inf < self.minimum <= 0 < self.maximum < math.inf:
             raise ValueError(f'minimum <= 0 < maximum is needed, got {self.minimum} and {self.maximum}')
         for name in ('slew', 'vent_time', 'command_timeout'):
             if not 0 < getattr(self, name) < math.inf:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from soft_hw_bridge.emulators.modbus import ModbusEmulator
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.modbus_tcp import ModbusTcp
-from soft_hw_bridge.pressure.register_map import Block, RegisterMap, Wait, load_register_map
+from soft_hw_bridge.pressure.register_map import Block, RegisterMap, Wait, Write, load_register_map
 from soft_hw_bridge.pressure.safety import PressureLimits
 
 LIMITS = PressureLimits(maximum=150e3)
@@ -191,8 +191,9 @@ def test_another_client_sees_the_emulator_as_documented(terminal):
     assert terminal.commanded()[4] == 123_400.0
 
 
-def test_another_server_gets_exactly_the_registers_of_the_map():
-    """A plain pymodbus server: what lies between the set points is left as it was."""
+@contextmanager
+def plain_server():
+    """The port of a pymodbus server with 300 registers, all 4711, and no watchdog."""
     ready, server = threading.Event(), []
 
     async def serve():
@@ -205,22 +206,48 @@ def test_another_server_gets_exactly_the_registers_of_the_map():
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     assert ready.wait(30.0)
-    port = server[0].transport.sockets[0].getsockname()[1]
-    spread = RegisterMap(
-        1, Block(10, stride=5, group=2), Block(100, stride=2), channels=8, scale=100.0, ambient=101_325.0
-    )
     try:
-        device = ModbusPressure(ModbusConfig('127.0.0.1', port), spread, [0, 1, 2], LIMITS)
-        device.open()
-        (reading,) = device.exchange(np.array([1e5, 2e4, 3e4]))
-        with ModbusTcpClient('127.0.0.1', port=port) as client:
-            words = client.read_holding_registers(8, count=10, device_id=1).registers
-        device.close()
+        yield server[0].transport.sockets[0].getsockname()[1]
     finally:
         server[0].loop.call_soon_threadsafe(lambda: server[0].serving.set_result(True))
         thread.join()
+
+
+def registers(port, first, count):
+    with ModbusTcpClient('127.0.0.1', port=port) as client:
+        return client.read_holding_registers(first, count=count, device_id=1).registers
+
+
+SPREAD = RegisterMap(
+    1, Block(10, stride=5, group=2), Block(100, stride=2), channels=8, scale=100.0, ambient=101_325.0
+)
+
+
+def test_another_server_gets_exactly_the_registers_of_the_map():
+    """What lies between the set points is left as it was."""
+    with plain_server() as port:
+        device = ModbusPressure(ModbusConfig('127.0.0.1', port), SPREAD, [0, 1, 2], LIMITS)
+        device.open()
+        (reading,) = device.exchange(np.array([1e5, 2e4, 3e4]))
+        words = registers(port, 8, 10)
+        device.close()
     assert words == [4711, 4711, 2013, 1213, 4711, 4711, 4711, 1313, 4711, 4711]
     np.testing.assert_allclose(reading.pressure, 4711 * 100.0 - 101_325.0)
+
+
+def test_a_lost_connection_does_not_keep_it_from_being_vented_and_stopped():
+    """Without a watchdog nobody else would."""
+    stopped = replace(SPREAD, stop=(Write('write', address=77, value=1),))
+    with plain_server() as port:
+        device = ModbusPressure(ModbusConfig('127.0.0.1', port), stopped, [0, 1, 2], LIMITS)
+        device.open()
+        device.exchange(np.array([1e5, 2e4, 3e4]))
+        device._connection._socket.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(DeviceError):
+            device.exchange(np.array([1e5, 2e4, 3e4]))
+        device.close()
+        assert registers(port, 10, 6) == [1014, 1014, 4711, 4711, 4711, 1014]
+        assert registers(port, 77, 1) == [1]
 
 
 def test_another_client_is_refused_as_modbus_says(terminal):
@@ -252,7 +279,9 @@ ANSWER = bytes.fromhex('0001 0000 0007 01 03 04 0001 0002')  # two registers, of
         (bytes.fromhex('0001 0000 0005 01 03 02 0001'), 'asked for 2 registers from 7, got 1'),
         (bytes.fromhex('0001 0000 0003 01 83 06'), 'refused to read from register 7: device busy'),
         (bytes.fromhex('0001 0000 0003 01 83 63'), 'refused to read from register 7: code 99'),
-        (bytes.fromhex('0001 0000 0000 01 03'), 'asked for 2 registers from 7, got 0'),
+        (bytes.fromhex('0001 0000 0000 01 03'), 'an answer of 0 bytes is none'),
+        (bytes.fromhex('0001 0000 ffff 01 03'), 'an answer of 65535 bytes is none'),
+        (ANSWER + b'\0', 'more than an answer'),
     ],
 )
 def test_answers_that_are_none_are_device_errors(answer, problem):
@@ -265,8 +294,19 @@ def test_an_answer_may_come_in_pieces():
         assert ModbusTcp('127.0.0.1', port, 1, 10.0).read(7, 2).tolist() == [1, 2]
 
 
+def test_an_answer_in_pieces_has_no_more_time_than_a_whole_one():
+    pieces = (ANSWER[k : k + 1] for k in range(len(ANSWER)))
+    with _answering(*pieces, pause=0.1) as port, pytest.raises(DeviceError, match='timed out'):
+        ModbusTcp('127.0.0.1', port, 1, 0.5).read(7, 2)
+
+
+def test_a_name_that_none_can_be_is_a_device_error():
+    with pytest.raises(DeviceError, match=r'no Modbus device at valves\.\.local:502'):
+        ModbusTcp('valves..local', 502, 1, 0.5)
+
+
 @contextmanager
-def _answering(*pieces):
+def _answering(*pieces, pause=0.002):
     """A server that takes one request, sends these bytes and closes the connection."""
 
     def serve():
@@ -274,9 +314,10 @@ def _answering(*pieces):
         with client:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             client.recv(100)
-            for piece in pieces:
-                client.sendall(piece)
-                time.sleep(0.002)
+            with suppress(OSError):  # the other one has had enough
+                for piece in pieces:
+                    client.sendall(piece)
+                    time.sleep(pause)
 
     with socket.create_server(('127.0.0.1', 0)) as listener:
         thread = threading.Thread(target=serve)
@@ -310,6 +351,12 @@ def test_counts_never_round_beyond_a_limit():
     assert counts.tolist() == [123, 123, 0, 1]
 
 
+def test_counts_do_not_wrap_around():
+    below = replace(load_register_map('festo_mpa_vppm'), ambient=-101_325.0)
+    counts = below.to_counts(np.array([0.0, 1e4, 1e9, np.nan]), PressureLimits(maximum=5e4, minimum=-5e4))
+    assert counts.tolist() == [0, 0, 0, 0]
+
+
 @pytest.mark.parametrize('channels', [[0, 0], [-1], [99]])
 def test_channels_that_do_not_exist_are_refused(channels):
     with pytest.raises(ValueError, match='channels must differ and be in'):
@@ -331,6 +378,28 @@ def test_mistakes_in_a_map_are_all_listed(tmp_path):
         'scale: expected',
     ):
         assert problem in text
+
+
+@pytest.mark.parametrize(
+    ('line', 'problem'),
+    [
+        ('ambient: -101325', 'ambient: expected'),
+        ('setpoint: {address: 65530, stride: 2}', 'setpoint: expected registers up to 65535, got 65536'),
+        (
+            'stop: [{type: write, address: 65530, value: 0, count: 7}]',
+            'stop: expected registers up to 65535, got 65536',
+        ),
+        ('timeout: {address: 65535, words: 2}', 'timeout: expected registers up to 65535, got 65536'),
+    ],
+)
+def test_registers_that_there_are_not_and_vacuum_for_ambient_are_refused(tmp_path, line, problem):
+    path = tmp_path / 'mine.yaml'
+    good = {'setpoint': '{address: 0}', 'measured': '{address: 100}'}
+    key, _, value = line.partition(': ')
+    lines = [f'{name}: {what}' for name, what in (good | {key: value}).items()]
+    path.write_text('\n'.join(['format: 1', 'channels: 4', 'scale: 100.0', *lines]))
+    with pytest.raises(RobotFileError, match=problem):
+        load_register_map(path)
 
 
 def test_unknown_map_names_the_shipped_ones():
