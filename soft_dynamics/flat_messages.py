@@ -25,7 +25,7 @@ _START = 4  # CDR counts its alignment from here: behind the encapsulation
 _STAMP, _LENGTH = struct.Struct('<iI'), struct.Struct('<I')
 _NS = 1_000_000_000
 _NUMBER = np.dtype('<f8')
-_MOST_FORMS = 16  # of one stream: its texts change little
+_MOST_FORMS = 4, 16  # kept of one stream: of one length, and of how many lengths; its texts change little
 LITTLE_ENDIAN = b'\x00\x01'
 
 Texts = tuple[str | tuple[str, ...], ...]
@@ -123,21 +123,27 @@ class FlatReader:
 
     def __init__(self, fields: str) -> None:
         self._fields = fields
-        self._forms: dict[int, _Form] = {}  # the last one of each length
+        self._forms: dict[int, tuple[_Form, ...]] = {}  # by length, the newest first
 
     def read(self, data: bytes) -> Flat:
         """ValueError if these are not the bytes of such a message."""
         size = len(data)
-        form = self._forms.get(size)
-        if form is None or form.between.unpack(data) != form.fixed:
-            form = _Form.of(data, layout(data, self._fields))
-            if len(self._forms) >= _MOST_FORMS:
-                self._forms.clear()
-            self._forms[size] = form
+        for form in self._forms.get(size, ()):
+            if form.between.unpack(data) == form.fixed:
+                break
+        else:
+            form = self._learn(data)
         _, _, texts, first, places, parts = form
         sec, nanosec = _STAMP.unpack_from(data, _START)
         numbers = np.frombuffer(data, _NUMBER, places, first).copy()
         return Flat(sec * _NS + nanosec, texts, tuple([numbers[part] for part in parts]))
+
+    def _learn(self, data: bytes) -> _Form:
+        form, (most, lengths) = _Form.of(data, layout(data, self._fields)), _MOST_FORMS
+        if len(self._forms) >= lengths:
+            self._forms.clear()
+        self._forms[len(data)] = (form, *self._forms.get(len(data), ())[: most - 1])
+        return form
 
 
 class FlatWriter:

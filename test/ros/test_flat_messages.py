@@ -69,14 +69,14 @@ def test_messages_that_take_turns_are_walked_through_once_each(monkeypatch: pyte
     layout = flat_messages.layout
     monkeypatch.setattr(flat_messages, 'layout', walk)
     reader = FlatReader(FIELDS['SoftState'])
-    texts = {len(sources): ('', 'm', ('a', 'b'), sources) for sources in (('x',), ('x', 'y'))}
+    texts = [('', 'm', ('a', 'b'), sources) for sources in (('x',), ('x', 'y'), ('x', 'z'))]
     for k in range(100):
-        _, model, names, sources = texts[1 + k % 2]
+        _, model, names, sources = texts[k % 3]
         message = SoftState(model=model, names=names, q=[1.0 * k, 2.0], sources=sources)
         data = bytearray(serialize_message(message))
         data[17:20] = bytes((k, k, k))
-        assert reader.read(bytes(data)).texts == texts[1 + k % 2]
-    assert len(walked) == 2
+        assert reader.read(bytes(data)).texts == texts[k % 3]
+    assert len(walked) == 3
 
 
 def bits(values: Any) -> bytes:
