@@ -153,7 +153,9 @@ def state_fault(limits: Limits, t: float, state: State | None, before: State | N
         return 'no state yet'
     if not abs(t - state.t) <= limits.state_timeout:
         return f'no state for {limits.state_timeout:g} s'
-    if before is None:
+    if state.qd.size != state.q.size:
+        fault = f'that {_THAT[OTHER_SIZE]}'
+    elif before is None:
         fault = motion_fault(limits.plausible, state.q, state.qd)
     else:
         fault = motion_fault(limits.plausible, state.q, state.qd, before.q, state.t - before.t)

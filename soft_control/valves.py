@@ -43,6 +43,8 @@ class Valves:
 
     def measured(self, t: float, pressure: Array) -> None:
         """Take what was measured [Pa] at time t. What is not finite was not measured, and counts as empty."""
+        if pressure.size != self.pressure.size:
+            raise ValueError(f'pressure: expected {self.pressure.size} numbers, got {pressure.size}')
         measured, empty = _look(self.pressure, pressure, self._inflated)
         if not measured:
             return

@@ -111,3 +111,8 @@ def test_a_new_begin_forgets_that_there_was_a_bridge(bench: Bench, chambers: Cha
     bench.run()
     bench.loop.follow(bench.t, bench.reference)
     assert bench.run(100).mode is Mode.FOLLOWING
+
+
+def test_pressures_of_other_chambers_are_refused(bench: Bench) -> None:
+    with pytest.raises(ValueError, match='pressure: expected 16 numbers, got 3'):
+        bench.loop.feed_pressure(bench.t, np.zeros(3))

@@ -154,6 +154,7 @@ def test_a_good_state_is_trusted() -> None:
         (-0.2, GOOD, 'no state for 0.1 s'),  # from the future
         (math.nan, GOOD, 'no state for 0.1 s'),
         (0.0, GOOD._replace(q=np.zeros(3)), "state that is another robot's"),
+        (0.0, GOOD._replace(qd=np.empty(0)), "state that is another robot's"),
         (0.0, GOOD._replace(q=np.array([0.1, math.nan])), 'not finite'),
         (0.0, GOOD._replace(qd=np.array([math.inf, 0.0])), 'not finite'),
         (0.0, GOOD._replace(q=np.array([-3.1, 0.2])), 'state with bend more than 3'),
