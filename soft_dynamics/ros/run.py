@@ -45,6 +45,7 @@ def run_node(node_class: type[Node], args: list[str] | None = None) -> int:
     if {'-h', '--help'} & {*args[1:]}:
         print(help_text(node_class))
         return 0
+    faulthandler.enable()
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with _StopSignals() as stop:
         try:

@@ -214,13 +214,11 @@ def test_from_rest_through_every_trouble(
 
 
 def test_the_other_controller_takes_over_without_a_bump(
-    ros_process: Any, ros_client_node: Any, arm: Arm
+    ros_process: Any, ros_client_node: Any, arm: Arm, tmp_path: Path
 ) -> None:
-    node = ros_client_node
-    ros_process(f'soft_control.nodes.{CONFIGURATION}', {'rate': 50.0, 'gains.integral': [0.0]})
-    second = ros_process(
-        f'soft_control.nodes.{TASK}', {'rate': 50.0, 'autostart': False, 'gains.posture': 0.0}
-    )
+    node, common = ros_client_node, {'rate': 50.0, 'robot': str(patient(ROBOT.name, tmp_path))}
+    ros_process(f'soft_control.nodes.{CONFIGURATION}', common | {'gains.integral': [0.0]})
+    second = ros_process(f'soft_control.nodes.{TASK}', common | {'autostart': False, 'gains.posture': 0.0})
     references = node.announce(JointTrajectory, 'reference/configuration', COMMAND)
     change(node, TASK, 'configure')
     node.spin_until(lambda: arm.commands, 'commands')
