@@ -45,7 +45,7 @@ def run_node(node_class: type[Node], args: list[str] | None = None) -> int:
     if {'-h', '--help'} & {*args[1:]}:
         print(help_text(node_class))
         return 0
-    faulthandler.enable()
+    faulthandler.enable()  # a crash in compiled code or DDS says where
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with _StopSignals() as stop:
         try:
