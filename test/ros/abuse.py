@@ -38,6 +38,18 @@ class Abuse:
             (node.create_publisher(kind, topic, qos), make) for topic, (kind, qos, make) in kinds.items()
         ]
 
+    def begin(self) -> None:
+        """Publish states of now that are no numbers: what vents is told once a second, so that the first is told."""
+        states, _ = self._publishers[0]
+        self.node.spin_until(states.get_subscription_count, 'somebody who hears states')
+        for _ in range(30):
+            message = SoftState(
+                names=list(ROBOT.coordinate_names), q=[math.nan] * ROBOT.nq, qd=[0.0] * ROBOT.nq
+            )
+            message.header.stamp = self.node.get_clock().now().to_msg()
+            states.publish(message)
+            self.node.spin_for(0.01)
+
     def once(self, share: float = 0.3) -> None:
         """Publish on about this share of the topics."""
         for publisher, make in self._publishers:

@@ -6,7 +6,6 @@ A minute of garbage: `ABUSE_SECONDS=60 make test ARGS='test/ros/test_closed_loop
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -177,6 +176,7 @@ def test_garbage_never_makes_a_command_outside_the_limits(loop: Loop, controller
     for burst in range(max(round(0.5 * ABUSE / BURST), 1)):
         loop.inflate()
         abuse = Abuse(loop.node, burst)
+        abuse.begin()
         end = time.monotonic() + BURST
         while time.monotonic() < end:
             abuse.once()
@@ -188,9 +188,7 @@ def test_garbage_never_makes_a_command_outside_the_limits(loop: Loop, controller
         loop.until_ready()
     said = ''.join(loop.simulation.lines[first:])
     assert 'reference refused' in said
-    assert re.search(
-        r': (no )?state (for|with|that) ', said
-    )  # whichever came first: it is told once a second
+    assert 'state with' in said or 'state that' in said
     assert 'Traceback' not in said
     change(loop.node, controller, 'deactivate')
     change(loop.node, other, *(['configure'] if other == TASK else []), 'activate')
