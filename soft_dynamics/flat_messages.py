@@ -3,7 +3,7 @@
 As Python objects they cost ten times more, and a loop of nodes has a thousand of them a second. Where the numbers are
 is found once and holds as long as everything between them stays the same.
 
-fields: what follows the stamp. s: a text, S: a list of texts, a digit: so many numbers, D: a list of numbers.
+fields: what follows the stamp. s: a text, S: a list of texts, b: a bool, a digit: so many numbers, D: a list of numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .arguments import Array
 
 FIELDS = {  # of the messages in msg/ that come often
     'BodyPoses': 'sSDD',
-    'ChamberPressures': 'sSD',
+    'ChamberPressures': 'sSDsb',
     'SoftState': 'ssSDDDDS',
 }
 _START = 4  # CDR counts its alignment from here: behind the encapsulation
@@ -28,13 +28,13 @@ _NUMBER = np.dtype('<f8')
 _MOST_FORMS = 4, 16  # kept of one stream: of one length, and of how many lengths; its texts change little
 LITTLE_ENDIAN = b'\x00\x01'
 
-Texts = tuple[str | tuple[str, ...], ...]
+Texts = tuple[str | tuple[str, ...] | bool, ...]
 
 
 class Layout(NamedTuple):
     """Where the numbers of a message are."""
 
-    texts: Texts  # in the order of the fields
+    texts: Texts  # and bools, in the order of the fields
     numbers: tuple[slice, ...]  # bytes of each field of numbers
     fixed: tuple[tuple[slice, bytes], ...]  # what stands between them, but for padding: that is any bytes
 
@@ -51,7 +51,7 @@ def layout(data: bytes, fields: str) -> Layout:
     """Walk through a message; ValueError if it is no little-endian CDR of these fields."""
     if data[:2] != LITTLE_ENDIAN:
         raise ValueError(f'expected little-endian CDR, got {data[:2].hex()}')
-    texts: list[str | tuple[str, ...]] = []
+    texts: list[str | tuple[str, ...] | bool] = []
     numbers: list[slice] = []
     fixed: list[slice] = []
     position = _START + _STAMP.size
@@ -80,6 +80,8 @@ def layout(data: bytes, fields: str) -> Layout:
                 texts.append(text())
             elif field == 'S':
                 texts.append(tuple(text() for _ in range(length())))
+            elif field == 'b':
+                texts.append(any(bytes(data[take_fixed(1, 1)])))
             else:
                 size = 8 * (length() if field == 'D' else int(field))
                 numbers.append(take(size, 8 if size else 1))

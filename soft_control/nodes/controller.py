@@ -88,7 +88,7 @@ class ControllerNode(ManagedNode):
         self._pace = Pace(self.config.rate)
         names = list(self.robot.chamber_names)
         command = ChamberPressures(names=names, pressure=float64s(np.zeros(len(names))))
-        command.header.frame_id = self.get_fully_qualified_name()  # the bridge tells two sources apart by it
+        command.source = self.get_fully_qualified_name()
         self._write_command = flat_writer(command)
         self._read_state, self._read_measured = flat_reader(SoftState), flat_reader(ChamberPressures)
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/command', COMMAND)
@@ -210,7 +210,7 @@ class ControllerNode(ManagedNode):
 
     def _on_measured(self, data: bytes) -> None:
         with suppress(ValueError):
-            _, (_, names), (pressure,) = self._read_measured.read(data)
+            _, (_, names, *_), (pressure,) = self._read_measured.read(data)
             if names == self.robot.chamber_names and pressure.size == len(names):
                 self.loop.feed_pressure(time.monotonic(), pressure)
 

@@ -12,7 +12,7 @@ from rosbags.interfaces import Qos
 from .any_reader import AnyReader
 from .errors import BagError
 from .repair import repair, unfinished
-from .types import register, register_text, standard_types
+from .types import register, register_text, ros_types
 
 
 class Message(NamedTuple):
@@ -30,7 +30,7 @@ class Bag:
     def __init__(self, path: Path, reader: AnyReader) -> None:
         self.path = path
         self._reader = reader
-        self._types = standard_types()
+        self._types = ros_types()
         self.topics = {c.topic: c.msgtype for c in reader.connections}
         self.counts = {name: info.msgcount for name, info in reader.topics.items()}
         self.start_ns, self.end_ns = (reader.start_time, reader.end_time) if reader.message_count else (0, 0)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .any_reader import AnyReader
 from .errors import BagError
-from .types import register_text, standard_types
+from .types import register_text, ros_types
 from .writing import STORAGES, NamedWriter, lock
 
 METADATA, ASIDE = 'metadata.yaml', '.finishing'
@@ -74,7 +74,7 @@ def _roll_back(file: Path) -> None:
 
 
 def _copy(file: Path, path: Path) -> int:
-    types, count = standard_types(), 0
+    types, count = ros_types(), 0
     storage = STORAGES['mcap' if file.suffix == '.mcap' else 'sqlite3']
     with AnyReader(file) as reader, NamedWriter(path, storage, file.stem) as writer:
         topics = {}

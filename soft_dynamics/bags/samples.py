@@ -51,7 +51,7 @@ class SampleWriter:
 
     def pressures(self, topic: str, t_ns: int, names: Sequence[str], pressure: Any) -> None:
         """Gauge pressures [Pa] of the named chambers."""
-        self._write(topic, PRESSURES, t_ns, list(names), np.asarray(pressure, np.float64))
+        self._write(topic, PRESSURES, t_ns, list(names), np.asarray(pressure, np.float64), '', False)
 
     def state(self, topic: str, t_ns: int, model: str, names: Sequence[str], motion: Sequence[Any]) -> None:
         """Coordinates, rates and, if there are any, accelerations of the robot `model`."""

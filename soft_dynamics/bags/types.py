@@ -13,9 +13,14 @@ from rosbags.typesys.store import Typestore
 from soft_dynamics.resources import SHARE, share_folder
 
 
+def ros_types() -> Typestore:
+    """The types of ROS 2 Jazzy. A reader adds the others as its bag defines them, which may be an older definition."""
+    return get_typestore(Stores.ROS2_JAZZY)
+
+
 def standard_types() -> Typestore:
     """The types of ROS 2 Jazzy and of this suite."""
-    store = get_typestore(Stores.ROS2_JAZZY)
+    store = ros_types()
     for file in sorted((share_folder() / 'msg').glob('*.msg')):
         register(store, f'{SHARE.name}/msg/{file.stem}')
     return store

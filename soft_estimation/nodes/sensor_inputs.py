@@ -228,7 +228,7 @@ class SensorInputs:
 
     def _pressures(self, msg: Flat) -> Array:
         """[Pa] in the order of the robot file."""
-        (_, names), (pressure,) = msg.texts, msg.arrays
+        (_, names, *_), (pressure,) = msg.texts, msg.arrays
         if names is not self._chambers[0]:
             missing = [name for name in self._setup.robot.chamber_names if name not in names]
             if missing:

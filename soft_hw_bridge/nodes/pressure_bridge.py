@@ -86,7 +86,7 @@ class PressureBridge(BridgeNode[PressureStream]):
         if device is None:
             return
         try:
-            stamp_ns, (source, names), (pressure,) = self._read.read(data)
+            stamp_ns, (_, names, source, _), (pressure,) = self._read.read(data)
         except ValueError as error:
             device.refuse(f'command that cannot be read: {error}')
             return

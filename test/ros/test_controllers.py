@@ -232,7 +232,7 @@ def test_the_other_controller_takes_over_without_a_bump(
     change(node, TASK, 'activate')
     node.spin_until(lambda: len(arm.commands) > 20, 'commands of the other')
     assert max(np.max(np.abs(np.array(c.pressure) - before)) for c in arm.commands) < 2e3, second.stderr
-    assert {c.header.frame_id for c in arm.commands} == {f'/{TASK}'}  # so the bridge knows who commands
+    assert {c.source for c in arm.commands} == {f'/{TASK}'}  # so the bridge knows who commands
 
 
 def test_a_stream_of_poses_that_ends_is_a_reference_lost(

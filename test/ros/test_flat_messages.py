@@ -33,6 +33,8 @@ def messages(draw: Any) -> Any:
         setattr(message, field, array('d', draw(numbers)))
     if kind is SoftState:
         message.model, message.sources = draw(words), draw(st.lists(words, max_size=3))
+    if kind is ChamberPressures:
+        message.source, message.handover = draw(words), draw(st.booleans())
     sec, nanosec = draw(stamps)
     message.header.stamp, message.header.frame_id = Time(sec=sec, nanosec=nanosec), draw(words)
     return message
@@ -55,7 +57,7 @@ def test_two_threads_may_read_different_messages_at_once() -> None:
 
     reader = FlatReader(FIELDS['ChamberPressures'])
     reader.read(here)
-    assert reader.read(Interrupted(here)).texts == ('', ('here',))
+    assert reader.read(Interrupted(here)).texts == ('', ('here',), '', False)
 
 
 def test_messages_that_take_turns_are_walked_through_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +93,8 @@ def test_what_is_read_is_what_ros_wrote(message: Any) -> None:
     texts = [message.header.frame_id, tuple(message.names)]
     if kind == 'SoftState':
         texts = [message.header.frame_id, message.model, tuple(message.names), tuple(message.sources)]
+    if kind == 'ChamberPressures':
+        texts += [message.source, message.handover]
     assert list(flat.texts) == texts
     assert [bits(a) for a in flat.arrays] == [bits(getattr(message, field)) for field in NUMBERS[kind]]
 

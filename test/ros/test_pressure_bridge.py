@@ -297,7 +297,7 @@ def test_unusable_commands_vent(
         until(ros_client_node, modbus_valves, 0.0, f'venting after: {reason}')
 
     def rivals() -> bool:
-        for good.header.frame_id in ('/a', '/b'):
+        for good.source in ('/a', '/b'):
             command(0.0)
         return 'commands of /a and /b at once' in listener.status.message
 

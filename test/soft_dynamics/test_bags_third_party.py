@@ -136,6 +136,8 @@ def test_our_metadata_has_the_fields_of_rosbag2(tmp_path: Path, storage: str) ->
         {topic['topic_metadata']['name']: topic for topic in bag['topics_with_message_count']}
         for bag in (written, wanted)
     ]
+    for topics in by_name:  # ChamberPressures has two fields more than when this was recorded
+        topics['/pressure/measured']['topic_metadata'].pop('type_description_hash')
     assert by_name[0] == by_name[1]
 
 
