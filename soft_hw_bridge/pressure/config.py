@@ -20,6 +20,7 @@ DEVICES = ('modbus', 'serial')
 _CYCLES_PER_TIMEOUT = (
     2.0  # within safety.command_timeout, for controllers miss measurements as the bridge commands
 )
+_CYCLES_PER_WATCHDOG = 3.0  # a device vents by itself after so many missed cycles, no fewer
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,18 @@ def make_stream(
         slew=robot.actuation.slew,
         vent_time=robot.safety.vent_time,
         command_timeout=robot.safety.command_timeout,
+        valve_lag=robot.actuation.valve_lag,
+        cycle=1.0 / config.rate,
     )
     device: PressureDevice
     if config.device == 'modbus':
         register_map = load_register_map(config.modbus.register_map)
         device = ModbusPressure(config.modbus, register_map, channels, limits, now_ns, stop)
     else:
-        device = SerialPressure(config.serial, channels, config.rate, now_ns)
-    return PressureStream(device, names, limits, config.rate)
+        device = SerialPressure(config.serial, channels, limits, config.rate, now_ns)
+    if device.watchdog is not None and not _CYCLES_PER_WATCHDOG / config.rate <= device.watchdog:
+        raise ValueError(
+            f'rate must be at least {_CYCLES_PER_WATCHDOG / device.watchdog:g} Hz for a device that vents after '
+            f'{device.watchdog:g} s, got {config.rate:g}'
+        )
+    return PressureStream(device, names, limits)

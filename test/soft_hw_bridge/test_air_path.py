@@ -1,0 +1,366 @@
+"""The air path as a state machine: whatever happens between a command and a valve, nothing inflates without the ramp.
+
+The real stream, guard and devices drive a fake terminal in a world of its own time (fake_valves.py). docs/safety.md
+has the table of the invariants I1 to I15; each is named where it is checked.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from soft_dynamics.counters import OK
+from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
+from soft_hw_bridge.pressure.register_map import Block, DeviceTimeout, RegisterMap, Wait, Write
+from soft_hw_bridge.pressure.safety import PressureLimits
+from soft_hw_bridge.pressure.stream import Clock, PressureStream
+from fuzz import fuzz_count
+from fake_valves import WIRE_S, Applied, FakeTerminal, World
+
+CHAMBERS = 3
+VALVES = 8
+NAMES = ['a', 'b', 'c']
+APP = 300
+POINTS = ('sleep', 'send', 'sent', 'wait', 'answer')
+DURATIONS = st.sampled_from([0.001, 0.01, 0.05, 0.12, 0.16, 0.19, 0.21, 0.3, 1.1, 3.0])
+PRESSURES = st.lists(
+    st.sampled_from([0.0, 1e3, 50e3, 240e3, 300e3, -1e3]), min_size=CHAMBERS, max_size=CHAMBERS
+)
+NONSENSE = st.sampled_from(
+    [[math.nan] * 3, [math.inf, 0.0, 0.0], [1e308, 0.0, 0.0], [-1e308] * 3, [1.0], [], [0.0] * 10_000]
+)
+
+
+class AirPath(RuleBasedStateMachine):
+    """Modbus: neither an epoch nor a validity time, so a write that is late after its last check is counted apart."""
+
+    @initialize(
+        rate=st.sampled_from([30.0, 100.0, 200.0, 1000.0]),
+        watchdog=st.sampled_from([0.1, 0.2, 1.0]),
+        part=st.sampled_from([0.1, 0.5, 0.99]),
+        slew=st.sampled_from([5e4, 1e6, 1e8]),
+        lag=st.sampled_from([0.0, 0.05, 0.3]),
+        ambient=st.sampled_from([0.0, 101_325.0]),
+        channels=st.sampled_from([(0, 1, 2), (5, 0, 3)]),
+        with_app=st.booleans(),
+        command_timeout=st.sampled_from([0.05, 0.2, 1.0]),
+    )
+    def build(self, rate, watchdog, part, slew, lag, ambient, channels, with_app, command_timeout) -> None:
+        self.world = World()
+        self.limits = PressureLimits(
+            maximum=240e3,
+            slew=slew,
+            vent_time=0.5,
+            command_timeout=command_timeout,
+            valve_lag=lag,
+            cycle=1 / rate,
+        )
+        app = APP if with_app else None
+        self.terminal = FakeTerminal(self.world, VALVES, 100.0, ambient, lag, app)
+        switch: dict[str, Any] = {}
+        if with_app:
+            switch = {
+                'start': (Write('write', APP, 1), Wait('wait', APP, 1)),
+                'stop': (Write('write', APP, 0),),
+            }
+        register_map = RegisterMap(
+            1, Block(0), Block(100), VALVES, 100.0, ambient, timeout=DeviceTimeout(200), **switch
+        )
+        config = ModbusConfig('terminal', response_timeout=part * watchdog, device_timeout=watchdog)
+        stop: Any = Stop(self.world)
+        device = ModbusPressure(
+            config,
+            register_map,
+            channels,
+            self.limits,
+            self.world.now_ns,
+            stop,
+            self.world.now,
+            self.terminal.connect,
+        )
+        self.watchdog, self.channels = watchdog, list(channels)
+        self.stream = PressureStream(device, NAMES, self.limits, Clock(self.world.now, self.world.sleep))
+        self.start_state()
+
+    def start_state(self) -> None:
+        self.cycle = self.limits.cycle
+        self.judged = 0  # how many applied writes were looked at
+        self.late = 0  # the hole: writes delayed beyond the lease after their last check
+        self.commanded_t = self.near_zero_t = -math.inf
+        self.disarmed_t = self.world.boot
+        self.armed = self.stopped = False
+        self.foreign = 0  # polls since another master wrote
+        self.closed = False
+        self.lying = False
+
+    # ---- what happens --------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.closed)
+    @rule(count=st.integers(1, 30))
+    def cycles(self, count: int) -> None:
+        """Nothing but the bridge's own work."""
+        for _ in range(count):
+            self.poll()
+
+    @precondition(lambda self: not self.closed)
+    @rule(pressure=PRESSURES, count=st.integers(1, 40))
+    def follow(self, pressure: list[float], count: int) -> None:
+        """A controller commands in every cycle, and begins near zero when it has to."""
+        for _ in range(count):
+            begins = self.stream.status().message.endswith('waits for a command near zero')
+            self.command([0.0] * CHAMBERS if begins else pressure)
+            self.poll()
+
+    @precondition(lambda self: not self.closed)
+    @rule(pressure=PRESSURES, age=st.sampled_from([0.0, 0.04, 0.15, 0.9, 5.0, -0.04, -5.0]))
+    def one_command(self, pressure: list[float], age: float) -> None:
+        self.command(pressure, age)
+
+    @precondition(lambda self: not self.closed)
+    @rule(pressure=NONSENSE)
+    def nonsense(self, pressure: list[float]) -> None:
+        self.stream.command(NAMES, pressure)
+
+    @precondition(lambda self: not self.closed)
+    @rule()
+    def arm(self) -> None:
+        if not self.stopped:
+            self.stream.arm()
+            self.armed = True
+
+    @precondition(lambda self: not self.closed)
+    @rule()
+    def disarm(self) -> None:
+        self.stream.disarm()
+        self.disarmed_t = self.world.boot if self.armed else self.disarmed_t
+        self.armed = self.stopped = False
+
+    @precondition(lambda self: not self.closed)
+    @rule()
+    def emergency_stop(self) -> None:
+        """I12."""
+        self.stream.emergency_stop()
+        self.armed, self.stopped = False, True
+        asked = self.world.boot
+        while self.filled() and self.world.boot < asked + 5.0:
+            self.poll()
+        assert self.world.boot <= asked + self.watchdog + 2.0 * self.cycle + 3.0 * WIRE_S + self.planned()
+
+    @precondition(lambda self: not self.closed)
+    @rule(point=st.sampled_from(POINTS), duration=DURATIONS, after=st.integers(0, 6))
+    def pause(self, point: str, duration: float, after: int) -> None:
+        """The process is stopped, or the machine suspended, at this point."""
+        queue = self.world.pauses.setdefault(point, type(self.terminal.requests.delays)())
+        queue.extend([0.0] * after + [duration])
+        for _ in range(3):
+            self.poll()
+
+    @precondition(lambda self: not self.closed)
+    @rule(
+        duration=DURATIONS | st.just(math.inf), is_request=st.booleans(), after=st.integers(0, 6), pause=DURATIONS
+    )
+    def hold(self, duration: float, is_request: bool, after: int, pause: float) -> None:
+        """A message is held, or dropped; perhaps delivered after its connection is gone."""
+        way = self.terminal.requests if is_request else self.terminal.answers
+        way.delays.extend([0.0] * after + [duration])
+        for _ in range(3):
+            self.poll()
+
+    @precondition(lambda self: not self.closed)
+    @rule()
+    def trip(self) -> None:
+        self.terminal.advance()
+        self.terminal.trip()
+
+    @precondition(lambda self: not self.closed)
+    @rule()
+    def reset(self) -> None:
+        self.terminal.advance()
+        self.terminal.reset()
+
+    @precondition(lambda self: not self.closed)
+    @rule(valve=st.integers(0, CHAMBERS - 1), count=st.sampled_from([0, 1, 500, 2400]))
+    def second_master(self, valve: int, count: int) -> None:
+        """I8: it is noticed within two cycles."""
+        place = self.channels[valve]
+        if self.is_open() and self.terminal.registers[place] != count + self.terminal.zero:
+            losses = self.stream.losses
+            self.terminal.write(range(place, place + 1), (count + self.terminal.zero,), self.world.boot, 0)
+            self.judged = len(self.terminal.applied)
+            level = max(self.poll().level, self.poll().level)
+            assert self.stream.losses > losses
+            assert level > OK
+
+    @precondition(lambda self: not self.closed)
+    @rule(milliseconds=st.sampled_from([0, 50, 60_000]))
+    def watchdog_rewritten(self, milliseconds: int) -> None:
+        """I4: the register is read again once a second."""
+        if self.is_open():
+            losses = self.stream.losses
+            self.terminal.registers[200] = milliseconds
+            until = self.world.boot + 1.0 + 3.0 * self.cycle + self.planned()
+            while self.world.boot < until:
+                self.poll()
+            assert self.stream.losses > losses
+
+    @precondition(lambda self: not self.closed)
+    @rule(lie=st.sampled_from(['stuck', 'zero', 'offset', 'scaled', 'swapped', 'none']))
+    def sensors_lie(self, lie: str) -> None:
+        """I15."""
+        still = self.terminal.pressure.copy()
+        self.terminal.lie = {
+            'stuck': lambda p: still,
+            'zero': lambda p: 0.0 * p,
+            'offset': lambda p: p + 30e3,
+            'scaled': lambda p: 10.0 * p,
+            'swapped': lambda p: p[::-1],
+            'none': lambda p: p,
+        }[lie]
+        self.lying = lie != 'none'
+
+    @precondition(lambda self: not self.closed)
+    @rule(step=st.sampled_from([-1e4, -0.1, 0.1, 1e4]))
+    def wall_clock_steps(self, step: float) -> None:
+        self.world.wall_offset += step
+
+    @precondition(lambda self: not self.closed)
+    @rule()
+    def link_lost(self) -> None:
+        self.terminal.listening = False
+        self.poll()
+
+    @precondition(lambda self: not self.closed)
+    @rule()
+    def link_back(self) -> None:
+        self.terminal.listening = True
+
+    @precondition(lambda self: not self.closed)
+    @rule(damage=st.sampled_from(['flip', 'cut', 'long', 'empty', 'refuse']))
+    def damaged_answer(self, damage: str) -> None:
+        """I10: nothing escapes `poll`."""
+        change = {
+            'flip': lambda a: a[:7] + bytes([a[7] ^ 0x55]) + a[8:],
+            'cut': lambda a: a[:-1],
+            'long': lambda a: a[:4] + b'\xff\xff' + a[6:],
+            'empty': lambda a: b'',
+            'refuse': lambda a: a[:4] + b'\0\3' + a[6:7] + bytes([a[7] | 128]) + b'\4',
+        }[damage]
+        self.terminal.damage = change
+        self.poll()
+        self.terminal.damage = lambda answer: answer
+
+    @rule()
+    def close(self) -> None:
+        if not self.closed:
+            self.stream.close()
+            self.closed = True
+            self.disarmed_t = self.world.boot
+            self.armed = False
+            self.world.run_until(self.world.boot + 5.0)
+            self.judge()
+
+    # ---- what must hold ------------------------------------------------------------------------------------------
+
+    def poll(self) -> Any:
+        before, started = len(self.terminal.applied), self.world.boot
+        self.stream.poll()
+        self.judge()
+        t = self.world.boot
+        if t - started < self.cycle * 1.5 and len(self.terminal.applied) > before and self.terminal.listening:
+            self.vented_in_time(t)
+        return self.stream.status()
+
+    def vented_in_time(self, t: float) -> None:
+        """I3 and I6, at the end of a cycle that nothing held up."""
+        ramp = self.limits.ramp_time + 4.0 * self.cycle
+        silent = t - self.commanded_t > self.limits.command_timeout + ramp
+        disarmed = not self.armed and t - self.disarmed_t > ramp
+        if (silent or disarmed or self.stopped) and self.judged_all_on_time(ramp):
+            assert not self.filled(), (silent, disarmed, self.terminal.setpoints())
+
+    def judged_all_on_time(self, duration: float) -> bool:
+        """Whether the bridge had its cycles all this time; the ramp takes longer for one that is held up."""
+        t = self.world.boot
+        times = [a.t for a in self.terminal.applied if a.t >= t - duration - self.cycle]
+        gaps = np.diff([t - duration, *times])
+        return bool(gaps.size and gaps.max() <= 1.9 * self.cycle)
+
+    @invariant()
+    def judge(self) -> None:
+        for applied in self.terminal.applied[self.judged :]:
+            self.judged += 1
+            self.judge_write(applied)
+        if self.world.boot > self.terminal.contact_t + max(self.watchdog, self.terminal.registers[200] / 1000):
+            if self.terminal.registers[200]:  # I4
+                assert not self.filled()
+
+    def judge_write(self, applied: Applied) -> None:
+        low, high = -self.terminal.scale, self.limits.maximum + self.terminal.scale
+        assert all(low <= p <= high for p in applied.after), 'I5'
+        if applied.t - applied.sent_t > 0.24 * self.watchdog:
+            self.late += 1
+            return
+        before, after = np.array(applied.before), np.array(applied.after)
+        rise = after - np.maximum(before, 0.0)
+        assert rise.max() <= 2.0 * self.limits.slew * self.cycle + self.terminal.scale, ('I1', applied)
+        assert applied.is_newest, 'I7'
+        rising = (after > before) & (after > 1.5 * self.terminal.scale)
+        if rising.any():
+            assert self.terminal.reads_of_zero_t > self.terminal.tripped_t, 'I2: zero was not confirmed'
+            assert self.near_zero_t >= self.terminal.tripped_t, 'I2: no command near zero'
+            age = applied.t - self.commanded_t
+            assert age <= self.limits.command_timeout + 2.0 * WIRE_S + 0.24 * self.watchdog, ('I3', age)
+            assert not self.stopped, 'I6'
+            over = (after - self.terminal.read_pressure)[rising]
+            assert over.max() <= self.limits.ahead + 1.5 * self.terminal.scale, ('I11', applied)
+
+    # ---- helpers -------------------------------------------------------------------------------------------------
+
+    def command(self, pressure: list[float], age: float = 0.0) -> None:
+        self.stream.command(NAMES, pressure, age)
+        if abs(age) <= self.limits.command_timeout:
+            self.commanded_t = max(self.commanded_t, self.world.boot - max(age, 0.0))
+            if max(map(abs, pressure)) <= 0.02 * self.limits.largest:
+                self.near_zero_t = self.world.boot
+
+    def filled(self) -> bool:
+        return max(self.terminal.setpoints()) > self.terminal.scale
+
+    def is_open(self) -> bool:
+        """Whether all is well and nothing is planned to happen."""
+        quiet = not self.planned() and self.terminal.listening
+        return quiet and not self.stream.error
+
+    def planned(self) -> float:
+        """Seconds of pauses and delays that are still to come."""
+        queues = [*self.world.pauses.values(), self.terminal.requests.delays, self.terminal.answers.delays]
+        return sum(x for queue in queues for x in queue)
+
+
+class Stop:
+    """An event that nobody sets; waiting for it takes time of the world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def wait(self, duration: float) -> bool:
+        self._world.run_until(self._world.boot + duration)
+        return False
+
+
+UNTIL_FOUND = (Phase.generate,)  # the mutation run wants to know whether, not the shortest way
+RUNS = settings(
+    phases=UNTIL_FOUND if os.environ.get('UNTIL_FOUND') else tuple(Phase),
+    max_examples=fuzz_count(300, 2000),
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestAirPath = AirPath.TestCase
+TestAirPath.settings = RUNS
