@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from soft_dynamics.description import load_description
 from soft_dynamics.reader import quantity
-from soft_hw_bridge.pressure.device import PressureDevice
+from soft_hw_bridge.pressure.device import PressureDevice, Stop
 from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import load_register_map
 from soft_hw_bridge.pressure.safety import PressureLimits
@@ -31,7 +30,6 @@ class PressureConfig:
     device: str = quantity('modbus', doc='modbus or serial')
     channels: tuple[int, ...] = quantity((), doc='channel of each chamber of the robot; none: 0, 1, 2 ...')
     rate: float = quantity(200.0, unit='Hz', doc='cycles of commands out and measurements in')
-    allow_unstamped: bool = quantity(False, doc='take commands without a stamp for decided now')
     modbus: ModbusConfig = ModbusConfig()
     serial: SerialConfig = SerialConfig()
 
@@ -43,7 +41,7 @@ class PressureConfig:
 
 
 def make_stream(
-    config: PressureConfig, now_ns: Callable[[], int] = time.time_ns, stop: threading.Event | None = None
+    config: PressureConfig, now_ns: Callable[[], int] = time.time_ns, stop: Stop | None = None
 ) -> PressureStream:
     """Return the stream of a robot's chambers; nothing is connected yet. Once `stop` is set it waits for no start.
 

@@ -16,6 +16,13 @@ class Reading(NamedTuple):
     sequence: int | None = None
 
 
+class Stop(Protocol):
+    """Tells a device that starts to give up; a `threading.Event` does."""
+
+    def wait(self, timeout: float, /) -> bool:
+        """Wait for so long [s], or until the start has to end; then return True."""
+
+
 class PressureDevice(Protocol):
     """A set of valves. Methods raise DeviceError on trouble, except `close`; after one, close and open it again.
 

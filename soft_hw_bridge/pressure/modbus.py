@@ -17,7 +17,7 @@ from soft_dynamics.boot_time import boot_time
 from soft_dynamics.reader import quantity
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.contact_lease import ContactLease
-from soft_hw_bridge.pressure.device import Reading
+from soft_hw_bridge.pressure.device import Reading, Stop
 from soft_hw_bridge.pressure.modbus_tcp import ModbusTcp, Words
 from soft_hw_bridge.pressure.register_map import DeviceTimeout, RegisterMap, Step, Wait
 from soft_hw_bridge.pressure.safety import Array, PressureLimits
@@ -35,8 +35,12 @@ class ModbusConfig:
     host: str = quantity('192.168.1.1', doc='name or address of the valve terminal')
     port: int = quantity(0, doc='0: the one of the register map')
     register_map: str = quantity('festo_mpa_vppm', doc='shipped map or path of a .yaml file')
-    response_timeout: float = quantity(0.1, unit='s', doc='without an answer, connect again; < device_timeout')
-    device_timeout: float = quantity(0.2, unit='s', doc='without a request the device vents by itself; <= 1 s')
+    response_timeout: float = quantity(
+        0.1, unit='s', doc='without an answer, connect again; < device_timeout'
+    )
+    device_timeout: float = quantity(
+        0.2, unit='s', doc='without a request the device vents by itself; <= 1 s'
+    )
 
     def __post_init__(self) -> None:
         if not 0 <= self.port < 65536:
@@ -70,7 +74,7 @@ class ModbusPressure:
         channels: Sequence[int],
         limits: PressureLimits,
         now_ns: Callable[[], int] = time.time_ns,
-        stop: threading.Event | None = None,
+        stop: Stop | None = None,
         boot: Callable[[], float] = boot_time,
         connect: Callable[..., socket.socket] = socket.create_connection,
     ) -> None:
@@ -79,7 +83,7 @@ class ModbusPressure:
             raise ValueError(f'channels must differ and be in 0..{last}, got {list(channels)}')
         self._config, self._map, self._limits = config, register_map, limits
         self._now_ns, self._boot, self._connect_socket = now_ns, boot, connect
-        self._stop = stop or threading.Event()
+        self._stop: Stop = stop or threading.Event()
         self._setpoints, self._out = _places([register_map.setpoint.of(channel) for channel in channels])
         self._measured, self._in = _places([register_map.measured.of(channel) for channel in channels])
         if max(len(self._out), len(self._in)) > MAX_READ:
@@ -194,7 +198,7 @@ class ModbusPressure:
     def _watchdog_words(self, register: DeviceTimeout) -> Words:
         return np.array([self._watchdog_ms >> 16 * k & 0xFFFF for k in range(register.words)], np.uint16)
 
-    def _run(self, steps: Sequence[Step], stop: threading.Event) -> None:
+    def _run(self, steps: Sequence[Step], stop: Stop) -> None:
         for step in steps:
             addresses = range(step.address, step.address + step.stride * step.count, step.stride)
             if isinstance(step, Wait):
@@ -203,7 +207,7 @@ class ModbusPressure:
             for address in addresses:
                 self._connected().write(address, np.array([step.value], np.uint16))
 
-    def _wait(self, step: Wait, addresses: range, stop: threading.Event) -> None:
+    def _wait(self, step: Wait, addresses: range, stop: Stop) -> None:
         deadline = self._boot() + step.timeout
         while True:
             words = self._read(range(addresses[0], addresses[-1] + 1))[:: step.stride]

@@ -107,7 +107,9 @@ class RegisterMap:
         blocks = {
             'setpoint': {self.setpoint.of(channel) for channel in range(self.channels)},
             'measured': {self.measured.of(channel) for channel in range(self.channels)},
-            'timeout': set() if timeout is None else set(range(timeout.address, timeout.address + timeout.words)),
+            'timeout': set()
+            if timeout is None
+            else set(range(timeout.address, timeout.address + timeout.words)),
         }
         for name, other in itertools.combinations(blocks, 2):
             shared = blocks[name] & blocks[other]

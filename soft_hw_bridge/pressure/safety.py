@@ -12,7 +12,9 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 _CYCLES_PER_STEP = 2.0  # a cycle that was held up longer does not catch up with a jump
-_AHEAD = 0.1  # of the largest pressure: the output may be this far above the measurement, besides the valve's lag
+_AHEAD = (
+    0.1  # of the largest pressure: the output may be this far above the measurement, besides the valve's lag
+)
 _SENSIBLE = 2.0  # times the largest pressure: a command beyond is a mistake, not a wish for the largest
 _NEAR_ZERO = 0.02  # of the largest pressure: from vented on, commands begin here
 _OVERPRESSURE = 1.1  # of the largest pressure: a chamber measured above it ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -14,7 +13,9 @@ from soft_dynamics.counters import ERROR, OK, WARN, Status
 from soft_hw_bridge.backoff import Backoff
 from soft_hw_bridge.clock import DeviceClock
 from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.pressure.command import Command
 from soft_hw_bridge.pressure.device import PressureDevice, Reading
+from soft_hw_bridge.pressure.master import Master
 from soft_hw_bridge.pressure.safety import Array, PressureGuard, PressureLimits
 from soft_hw_bridge.schedule import Schedule
 from soft_hw_bridge.stream_health import StreamHealth
@@ -22,6 +23,7 @@ from soft_hw_bridge.stream_health import StreamHealth
 _ASTRAY = 0.1  # of the largest pressure: a measurement further from what was put out ...
 _STEADY_S = 1.0  # a device that lasts so long was not lost to a fault that comes back at once
 _ASTRAY_S = 0.5  # ... for this long is no valve lag: no air, a leak, a valve or a sensor that stands still
+_CLOCK_STEP_NS = 50_000_000  # a wall clock that gained or lost more between two commands was set
 
 
 class Measured(NamedTuple):
@@ -39,7 +41,7 @@ class Clock(NamedTuple):
 
 
 class PressureStream:
-    """Drives a device while `poll` is called again and again; commands may come from another thread.
+    """Drives a device while `poll` is called again and again. One thread uses it.
 
     A cycle reads the device, decides, and writes. What is written follows from what the device was just seen to hold:
     a device that vented, was reset, has another master or was out of contact for too long is lost. A lost device is
@@ -49,7 +51,7 @@ class PressureStream:
     def __init__(
         self, device: PressureDevice, names: Sequence[str], limits: PressureLimits, clock: Clock | None = None
     ) -> None:
-        self.names = list(names)  # of the chambers
+        self.names, self.limits = list(names), limits  # of the chambers
         self.about, self.watchdog = device.about, device.watchdog
         self.late_writes_excluded = device.late_writes_excluded
         self.losses = 0  # of the device
@@ -60,7 +62,9 @@ class PressureStream:
         self._is_open = False
         self._device = device
         self._guard = PressureGuard(names, limits)
-        self._lock = threading.Lock()
+        self._master = Master()
+        self._wall_ns = 0  # wall clock less boot clock, when the last command was heard
+        self._clock_set_t = -np.inf  # when the wall clock was last seen to be set
         t = self._time.boot()
         self._schedule = Schedule(1.0 / limits.cycle, t)
         self._backoff = Backoff()
@@ -71,48 +75,50 @@ class PressureStream:
         self._followed_t: Array = np.full(len(names), np.inf)  # when each chamber last had what was put out
 
     def arm(self) -> None:
-        """Follow commands from now on."""
-        with self._lock:
-            self._guard.arm()
+        """Follow commands of the next publisher from now on."""
+        self._master.forget()
+        self._guard.arm()
 
     def disarm(self) -> None:
         """Vent along the ramp and follow nothing."""
-        with self._lock:
-            self._guard.disarm()
+        self._master.forget()
+        self._guard.disarm()
 
     def emergency_stop(self) -> None:
         """Vent at once and stay vented until disarmed and armed."""
-        with self._lock:
-            self._guard.stop()
+        self._guard.stop()
 
-    def command(self, names: Sequence[str], pressure: Sequence[float], age: float = 0.0) -> None:
-        """Hand a command [Pa] that was decided `age` seconds ago to the guard; the names may be in any order."""
-        with self._lock:
-            if list(names) == self.names:
-                self._guard.command(self._time.boot(), pressure, age)
-            elif sorted(names) == sorted(self.names) and len(pressure) == len(names):
-                by_name = dict(zip(names, pressure, strict=True))
-                self._guard.command(self._time.boot(), [by_name[name] for name in self.names], age)
-            else:
-                self._guard.refuse('command for other chambers than those of the robot')
+    def command(self, command: Command) -> None:
+        """Hand a command to the guard, unless it comes from a second publisher or its age is unknown."""
+        problem = self._master.hear(command) if self._guard.is_armed else ''
+        problem = problem or self._clock_problem(command)
+        if problem:
+            self._guard.refuse(problem)
+        else:
+            age = (command.heard_ns - command.stamp_ns) * 1e-9
+            self._guard.command(command.heard_t, command.pressure, age)
 
     def refuse(self, reason: str) -> None:
         """Vent because of a command that cannot be followed."""
-        with self._lock:
-            self._guard.refuse(reason)
+        self._guard.refuse(reason)
 
-    def poll(self) -> list[Measured]:
-        """Wait for the next cycle, read the device, write what the guard allows, return what was measured."""
+    def poll(self, take_commands: Callable[[], None] = lambda: None) -> list[Measured]:
+        """Wait for the next cycle, read the device, write what the guard allows, return what was measured.
+
+        take_commands: calls `command` and the like; called once, after the device was read.
+        """
         self._time.sleep(max(self._schedule.due - self._time.boot(), 0.0))
         t = self._time.boot()
         self._schedule.done(t)
         if not self._is_open and not self._backoff.is_due(t):
+            take_commands()
             return []
         try:
             if not self._is_open:
                 self._open()
             readings = self._device.read()
             measured = self._take(readings)
+            take_commands()
             self._device.write(self._decide())
         except DeviceError as error:
             self._lose(str(error))
@@ -125,7 +131,7 @@ class PressureStream:
     def close(self) -> None:
         """Vent along the ramp and disconnect; what the ramp has left after twice its time falls at once."""
         self.disarm()
-        end = self._time.boot() + 2.0 * self._guard.limits.ramp_time
+        end = self._time.boot() + 2.0 * self.limits.ramp_time
         while self._output.any() and not self.error and self._time.boot() < end:
             self.poll()
         self._device.close()
@@ -163,18 +169,25 @@ class PressureStream:
         new = [reading for reading in readings if self.health.arrived(t, reading.sequence)]
         for reading in new:
             self._followed_t[np.abs(reading.pressure - self._output) < self._tolerance] = t
-            with self._lock:
-                self._guard.measured(t, reading.pressure)
+            self._guard.measured(t, reading.pressure)
         return [self._measured(reading) for reading in new]
 
     def _decide(self) -> Array:
         """Return what to write now [Pa]."""
-        with self._lock:  # and the time in it: a command of another thread is never from later
-            self._output = self._guard.step(self._time.boot())
-            if self.error:
-                self._guard.lost()
-                self._output = np.zeros(len(self.names))
-            return self._output
+        self._output = self._guard.step(self._time.boot())
+        if self.error:
+            self._guard.lost()
+            self._output = np.zeros(len(self.names))
+        return self._output
+
+    def _clock_problem(self, command: Command) -> str:
+        """Say why the age of a command is not known: it is told by the wall clock, and that was set."""
+        wall_ns = command.heard_ns - round(command.heard_t * 1e9)
+        if self._wall_ns and abs(wall_ns - self._wall_ns) > _CLOCK_STEP_NS:
+            self._clock_set_t = command.heard_t
+        self._wall_ns = wall_ns
+        is_recent = command.heard_t - self._clock_set_t <= self.limits.command_timeout
+        return 'the clock of this computer was set' if is_recent else ''
 
     def _open(self) -> None:
         self._device.open()
@@ -190,8 +203,7 @@ class PressureStream:
         self.losses += self._is_open
         self._is_open = False
         self._device.close()
-        with self._lock:
-            self._guard.lost()
+        self._guard.lost()
 
     def _measured(self, reading: Reading) -> Measured:
         if reading.device_ns is None:

@@ -105,7 +105,7 @@ class FakeTerminal:
             *(world, valves, scale, ambient, lag, app),
         )
         self.zero = round(ambient / scale)
-        self.registers: dict[int, int] = {k: self.zero for k in range(valves)}
+        self.registers: dict[int, int] = dict.fromkeys(range(valves), self.zero)
         self.registers |= {100 + k: self.zero for k in range(valves)} | {200: 0}
         if app is not None:
             self.registers[app] = 0

@@ -11,6 +11,8 @@ import os
 from typing import Any
 
 import numpy as np
+from fake_valves import WIRE_S, Applied, FakeTerminal, World
+from fuzz import fuzz_count
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -20,8 +22,6 @@ from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import Block, DeviceTimeout, RegisterMap, Wait, Write
 from soft_hw_bridge.pressure.safety import PressureLimits
 from soft_hw_bridge.pressure.stream import Clock, PressureStream
-from fuzz import fuzz_count
-from fake_valves import WIRE_S, Applied, FakeTerminal, World
 
 CHAMBERS = 3
 VALVES = 8
@@ -163,7 +163,10 @@ class AirPath(RuleBasedStateMachine):
 
     @precondition(lambda self: not self.closed)
     @rule(
-        duration=DURATIONS | st.just(math.inf), is_request=st.booleans(), after=st.integers(0, 6), pause=DURATIONS
+        duration=DURATIONS | st.just(math.inf),
+        is_request=st.booleans(),
+        after=st.integers(0, 6),
+        pause=DURATIONS,
     )
     def hold(self, duration: float, is_request: bool, after: int, pause: float) -> None:
         """A message is held, or dropped; perhaps delivered after its connection is gone."""
@@ -296,9 +299,10 @@ class AirPath(RuleBasedStateMachine):
         for applied in self.terminal.applied[self.judged :]:
             self.judged += 1
             self.judge_write(applied)
-        if self.world.boot > self.terminal.contact_t + max(self.watchdog, self.terminal.registers[200] / 1000):
-            if self.terminal.registers[200]:  # I4
-                assert not self.filled()
+        held_ms = self.terminal.registers[200]
+        silent = self.world.boot - self.terminal.contact_t > max(self.watchdog, held_ms / 1000)
+        if held_ms and silent:  # I4
+            assert not self.filled()
 
     def judge_write(self, applied: Applied) -> None:
         low, high = -self.terminal.scale, self.limits.maximum + self.terminal.scale
