@@ -37,6 +37,7 @@ class Clock(NamedTuple):
     """How a stream knows the time and waits."""
 
     boot: Callable[[], float] = boot_time  # [s] counts suspend, and nobody sets it
+    wall_ns: Callable[[], int] = time.time_ns
     sleep: Callable[[float], None] = time.sleep
 
 
@@ -63,7 +64,7 @@ class PressureStream:
         self._device = device
         self._guard = PressureGuard(names, limits)
         self._master = Master()
-        self._wall_ns = 0  # wall clock less boot clock, when the last command was heard
+        self._wall_ns = self._time.wall_ns() - round(self._time.boot() * 1e9)  # wall clock less boot clock
         self._clock_set_t = -np.inf  # when the wall clock was last seen to be set
         t = self._time.boot()
         self._schedule = Schedule(1.0 / limits.cycle, t)
@@ -91,7 +92,9 @@ class PressureStream:
     def command(self, command: Command) -> None:
         """Hand a command to the guard, unless it comes from a second publisher or its age is unknown."""
         problem = self._master.hear(command) if self._guard.is_armed else ''
-        problem = problem or self._clock_problem(command)
+        self._watch_clock(command.heard_t, command.heard_ns)
+        if abs(command.heard_t - self._clock_set_t) <= self.limits.command_timeout:
+            problem = problem or 'the clock of this computer was set'
         if problem:
             self._guard.refuse(problem)
         else:
@@ -109,6 +112,7 @@ class PressureStream:
         """
         self._time.sleep(max(self._schedule.due - self._time.boot(), 0.0))
         t = self._time.boot()
+        self._watch_clock(t, self._time.wall_ns())
         self._schedule.done(t)
         if not self._is_open and not self._backoff.is_due(t):
             take_commands()
@@ -180,14 +184,12 @@ class PressureStream:
             self._output = np.zeros(len(self.names))
         return self._output
 
-    def _clock_problem(self, command: Command) -> str:
-        """Say why the age of a command is not known: it is told by the wall clock, and that was set."""
-        wall_ns = command.heard_ns - round(command.heard_t * 1e9)
-        if self._wall_ns and abs(wall_ns - self._wall_ns) > _CLOCK_STEP_NS:
-            self._clock_set_t = command.heard_t
-        self._wall_ns = wall_ns
-        is_recent = command.heard_t - self._clock_set_t <= self.limits.command_timeout
-        return 'the clock of this computer was set' if is_recent else ''
+    def _watch_clock(self, t: float, wall_ns: int) -> None:
+        """Notice that somebody set the wall clock, by which the age of a command is told."""
+        difference = wall_ns - round(t * 1e9)
+        if abs(difference - self._wall_ns) > _CLOCK_STEP_NS:
+            self._clock_set_t = t
+        self._wall_ns = difference
 
     def _open(self) -> None:
         self._device.open()

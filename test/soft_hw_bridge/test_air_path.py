@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from soft_dynamics.counters import OK
+from soft_hw_bridge.pressure.command import Command
 from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import Block, DeviceTimeout, RegisterMap, Wait, Write
 from soft_hw_bridge.pressure.safety import PressureLimits
@@ -85,7 +86,9 @@ class AirPath(RuleBasedStateMachine):
             self.terminal.connect,
         )
         self.watchdog, self.channels = watchdog, list(channels)
-        self.stream = PressureStream(device, NAMES, self.limits, Clock(self.world.now, self.world.sleep))
+        self.stream = PressureStream(
+            device, NAMES, self.limits, Clock(self.world.now, self.world.now_ns, self.world.sleep)
+        )
         self.start_state()
 
     def start_state(self) -> None:
@@ -95,7 +98,10 @@ class AirPath(RuleBasedStateMachine):
         self.commanded_t = self.near_zero_t = -math.inf
         self.disarmed_t = self.world.boot
         self.armed = self.stopped = False
-        self.foreign = 0  # polls since another master wrote
+        self.sequences = [1000, 1_000_000]  # of two publishers
+        self.master: int | None = None  # which of them is followed
+        self.gives_way = False  # the master has declared that it gives way
+        self.rivals_t: float | None = None  # since when two publishers have commanded
         self.closed = False
         self.lying = False
 
@@ -123,9 +129,47 @@ class AirPath(RuleBasedStateMachine):
         self.command(pressure, age)
 
     @precondition(lambda self: not self.closed)
+    @rule(pressure=PRESSURES, held=DURATIONS, is_hidden=st.booleans(), after=DURATIONS)
+    def late_command(self, pressure: list[float], held: float, is_hidden: bool, after: float) -> None:
+        """A command is heard late; a wall clock that was set back hides it."""
+        decided_t, stamp_ns = self.world.boot, self.world.now_ns()
+        self.world.run_until(decided_t + held)
+        if is_hidden:
+            self.world.wall_offset -= held
+        self.command(pressure, age=(self.world.now_ns() - stamp_ns) * 1e-9, decided_t=decided_t)
+        self.poll()
+        self.world.run_until(self.world.boot + after)
+        self.command(pressure, age=(self.world.now_ns() - stamp_ns) * 1e-9, decided_t=decided_t)
+        self.poll()
+
+    @precondition(lambda self: not self.closed)
     @rule(pressure=NONSENSE)
     def nonsense(self, pressure: list[float]) -> None:
-        self.stream.command(NAMES, pressure)
+        self.command(pressure)
+
+    @precondition(lambda self: not self.closed)
+    @rule(pressure=PRESSURES, count=st.integers(1, 40), gap=st.sampled_from([3, -3, 10**6, -(10**6)]))
+    def second_publisher(self, pressure: list[float], count: int, gap: int) -> None:
+        """I9: two publishers command at once, whatever their numbers are; it is noticed in the second round."""
+        self.sequences[1] = self.sequences[0] + gap
+        for k in range(count):
+            for publisher in (0, 1):
+                self.command(pressure, publisher=publisher)
+            self.poll()
+            assert k == 0 or not self.armed or self.stream.status().level > OK
+
+    @precondition(lambda self: not self.closed)
+    @rule(pressure=PRESSURES, declares=st.sampled_from(['both', 'first', 'second', 'none']), silent=DURATIONS)
+    def successor(self, pressure: list[float], declares: str, silent: float) -> None:
+        """I9: one publisher replaces another; without a hand-over that both declare the chambers vent."""
+        first = self.master or 0
+        self.sequences[1 - first] = self.sequences[first] + 10**7
+        self.command(pressure, publisher=first)
+        self.command(pressure, publisher=first, is_handover=declares in ('both', 'first'))
+        self.world.sleep(silent)
+        for _ in range(3):
+            self.command(pressure, publisher=1 - first, is_handover=declares in ('both', 'second'))
+            self.poll()
 
     @precondition(lambda self: not self.closed)
     @rule()
@@ -133,10 +177,12 @@ class AirPath(RuleBasedStateMachine):
         if not self.stopped:
             self.stream.arm()
             self.armed = True
+            self.forget_publishers()
 
     @precondition(lambda self: not self.closed)
     @rule()
     def disarm(self) -> None:
+        self.forget_publishers()
         self.stream.disarm()
         self.disarmed_t = self.world.boot if self.armed else self.disarmed_t
         self.armed = self.stopped = False
@@ -282,7 +328,8 @@ class AirPath(RuleBasedStateMachine):
     def vented_in_time(self, t: float) -> None:
         """I3 and I6, at the end of a cycle that nothing held up."""
         ramp = self.limits.ramp_time + 4.0 * self.cycle
-        silent = t - self.commanded_t > self.limits.command_timeout + ramp
+        followed_t = self.commanded_t if self.rivals_t is None else min(self.commanded_t, self.rivals_t)
+        silent = t - followed_t > self.limits.command_timeout + ramp
         disarmed = not self.armed and t - self.disarmed_t > ramp
         if (silent or disarmed or self.stopped) and self.judged_all_on_time(ramp):
             assert not self.filled(), (silent, disarmed, self.terminal.setpoints())
@@ -326,12 +373,34 @@ class AirPath(RuleBasedStateMachine):
 
     # ---- helpers -------------------------------------------------------------------------------------------------
 
-    def command(self, pressure: list[float], age: float = 0.0) -> None:
-        self.stream.command(NAMES, pressure, age)
-        if abs(age) <= self.limits.command_timeout:
-            self.commanded_t = max(self.commanded_t, self.world.boot - max(age, 0.0))
-            if max(map(abs, pressure)) <= 0.02 * self.limits.largest:
+    def command(
+        self,
+        pressure: list[float],
+        age: float = 0.0,
+        publisher: int = 0,
+        is_handover: bool = False,
+        decided_t: float = math.inf,
+    ) -> None:
+        """A publisher commands what was decided `age` seconds ago by the wall clock; note what may be followed."""
+        self.sequences[publisher] += 1
+        now_ns = self.world.now_ns()
+        stamp_ns, number = now_ns - round(age * 1e9), self.sequences[publisher]
+        sent = Command(self.world.boot, now_ns, stamp_ns, number, is_handover, b'', tuple(pressure))
+        self.stream.command(Command.unpack(sent.pack()))
+        if not self.armed:
+            return
+        takes_over = self.gives_way and is_handover
+        if self.master not in (None, publisher) and not takes_over and self.rivals_t is None:
+            self.rivals_t = self.world.boot
+        self.gives_way = is_handover and self.master == publisher
+        self.master = publisher
+        if abs(age) <= self.limits.command_timeout and self.rivals_t is None:
+            self.commanded_t = max(self.commanded_t, min(decided_t, self.world.boot - max(age, 0.0)))
+            if max(map(abs, pressure), default=math.inf) <= 0.02 * self.limits.largest:
                 self.near_zero_t = self.world.boot
+
+    def forget_publishers(self) -> None:
+        self.master, self.gives_way, self.rivals_t = None, False, None
 
     def filled(self) -> bool:
         return max(self.terminal.setpoints()) > self.terminal.scale
