@@ -102,11 +102,18 @@ class ModbusPressure:
         )
         self._lease = ContactLease(boot)
         self._written: Words | None = None  # set points in the device, None: not opened
-        self._watchdog_checked_t = -math.inf
+        self._watchdog_checked_t = self._failed_t = -math.inf
         self._connection: ModbusTcp | None = None
 
     def open(self) -> None:
-        """Connect, vent, set the device's own time-out, start it, and see that it holds zero. Raises DeviceError."""
+        """Connect, vent, set the device's own time-out, start it, and see that it holds zero. Raises DeviceError.
+
+        After a failure it waits for the watchdog's time first: a write that was held up on the way then arrives while
+        the device still has what it had before that write, or after the device has vented by itself.
+        """
+        wait = self._failed_t + (self.watchdog or 0.0) - self._boot()
+        if wait > 0.0 and self._stop.wait(wait):
+            raise DeviceError('stopped before the device was opened')
         self._connect()
         self._put_out(self._zero())
         self._set_watchdog()
@@ -129,16 +136,20 @@ class ModbusPressure:
         self._put_out(self._map.to_counts(pressure, self._limits))
 
     def close(self) -> None:
-        """Vent, stop the device, disconnect; where the connection has failed, over a new one."""
+        """Vent, stop the device, disconnect.
+
+        Where the connection has failed, the device's watchdog vents; if it has none, a new connection does.
+        """
         if self._connection is None:
             return
         with contextlib.suppress(DeviceError):
-            try:
-                self._shut_down()
-            except DeviceError:
+            if self.watchdog is None and self._connection.has_failed:
                 self._connection.close()
                 self._connect()
+            if not self._connection.has_failed:
                 self._shut_down()
+        if self._connection.has_failed:
+            self._failed_t = self._boot()
         self._connection.close()
         self._connection = self._written = None
 

@@ -61,6 +61,7 @@ class ModbusTcp:
     ) -> None:
         self._unit, self._timeout, self._lease, self._boot = unit, timeout, lease, boot
         self._transaction = 0
+        self.has_failed = False  # a request was not answered as it should be
         try:
             self._socket = connect(where, timeout)
         except (OSError, UnicodeError):  # UnicodeError: a host name that cannot be encoded
@@ -90,6 +91,9 @@ class ModbusTcp:
 
     def _request(self, verb: str, address: int, function: int, body: bytes) -> bytes:
         """Send a request and return what follows the function in its answer."""
+        has_failed, self.has_failed = self.has_failed, True
+        if has_failed:
+            raise DeviceError('the connection has failed before')
         self._transaction = (self._transaction + 1) % 65536
         request = _HEAD.pack(self._transaction, 0, 2 + len(body), self._unit, function) + body
         sent_t = self._boot()
@@ -106,11 +110,13 @@ class ModbusTcp:
         if (transaction, protocol, unit) != (self._transaction, 0, self._unit):
             raise DeviceError(f'{verb} from register {address}: the answer is to something else')
         if answered == function + REFUSED and rest:
+            self.has_failed = False
             reason = _REASONS.get(rest[0], f'code {rest[0]}')
             raise DeviceError(f'the device refused to {verb} from register {address}: {reason}')
         if answered != function:
             raise DeviceError(f'{verb} from register {address}: the answer has function {answered}')
         self._lease.renew(sent_t)
+        self.has_failed = False
         return rest
 
     def _answer(self, deadline: float) -> tuple[int, int, int, int, bytes]:

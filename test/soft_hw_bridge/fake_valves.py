@@ -28,6 +28,9 @@ class Applied(NamedTuple):
     is_newest: bool  # connection at that time
     before: tuple[float, ...]  # [Pa] of all valves
     after: tuple[float, ...]
+    tripped_t: float  # when the terminal had last taken its set points away
+    zero_read_t: float  # when its set points were last read as zero
+    read: tuple[float, ...]  # [Pa] pressures as last read
 
 
 class World:
@@ -200,8 +203,10 @@ class FakeTerminal:
         self.registers |= dict(zip(places, words, strict=True))
         if places.start < self.valves:
             newest = connection == self.connections
+            times = self.tripped_t, self.reads_of_zero_t
+            after, read = self.setpoints(), tuple(self.read_pressure)
             self.applied.append(
-                Applied(self.world.boot, sent_t, connection, newest, before, self.setpoints())
+                Applied(self.world.boot, sent_t, connection, newest, before, after, *times, read)
             )
 
     def _word(self, place: int) -> int:
