@@ -1,11 +1,15 @@
 """What all tests share."""
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-settings.register_profile('shared machine', deadline=None)
+# `make test` has the same inputs each time; `make test-long` names its seed.
+settings.register_profile(
+    'shared machine', deadline=None, derandomize=not os.environ.get('SOFT_ROBOT_LONG')
+)
 settings.load_profile('shared machine')
 
 HERE = Path(__file__).parent

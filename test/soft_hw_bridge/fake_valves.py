@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import struct
 from collections import deque
 from dataclasses import dataclass, field
@@ -131,9 +132,7 @@ class FakeTerminal:
     def setpoints(self) -> tuple[float, ...]:
         """What the valves are told [Pa] above ambient, at this moment."""
         self.advance()
-        if self.app is not None and self.registers[self.app] != 1:
-            return (0.0,) * self.valves
-        return tuple(self.registers[k] * self.scale - self.zero * self.scale for k in range(self.valves))
+        return tuple(self._told())
 
     def advance(self) -> None:
         """Let time pass up to now: the watchdog acts when its time is over."""
@@ -161,13 +160,15 @@ class FakeTerminal:
         app = self.app is not None and self.registers[self.app] != 0
         return app or any(self.registers[k] != self.zero for k in range(self.valves))
 
-    def _flow(self, t: float) -> None:
-        told = np.array([(self.registers[k] - self.zero) * self.scale for k in range(self.valves)])
+    def _told(self) -> list[float]:
         if self.app is not None and self.registers[self.app] != 1:
-            told[:] = 0.0
-        part = 1.0 if self.lag == 0.0 else -np.expm1(-(t - self.moved_t) / self.lag)
+            return [0.0] * self.valves
+        return [self.registers[k] * self.scale - self.zero * self.scale for k in range(self.valves)]
+
+    def _flow(self, t: float) -> None:
         if t > self.moved_t:
-            self.pressure = self.pressure + part * (told - self.pressure)
+            part = 1.0 if self.lag == 0.0 else -math.expm1(-(t - self.moved_t) / self.lag)
+            self.pressure = self.pressure + part * (np.array(self._told()) - self.pressure)
             self.moved_t = t
 
     # ---- the wire ------------------------------------------------------------------------------------------------
@@ -188,7 +189,7 @@ class FakeTerminal:
         if not self.registers.keys() >= set(places):
             return struct.pack('>HHHBBB', transaction, 0, 3, unit, function + 128, 2)
         if function == READ:
-            words = [self._word(place) for place in places]
+            words = self._words(places)
             if address < self.valves and all(word <= self.zero + 1 for word in words):
                 self.reads_of_zero_t = self.world.boot
             data = struct.pack(f'>{count}H', *words)
@@ -209,12 +210,12 @@ class FakeTerminal:
                 Applied(self.world.boot, sent_t, connection, newest, before, after, *times, read)
             )
 
-    def _word(self, place: int) -> int:
-        if 100 <= place < 100 + self.valves:
-            measured = self.lie(self.pressure.copy())
-            self.read_pressure[place - 100] = measured[place - 100]
-            return int(np.clip(round((measured[place - 100] + self.ambient) / self.scale), 0, 65535))
-        return self.registers[place]
+    def _words(self, places: range) -> list[int]:
+        if not 100 <= places.start < 100 + self.valves:
+            return [self.registers[place] for place in places]
+        self.read_pressure = self.lie(self.pressure)
+        measured = self.read_pressure[places.start - 100 : places.stop - 100]
+        return [min(max(round((p + self.ambient) / self.scale), 0), 65535) for p in measured.tolist()]
 
 
 class FakeSocket:
