@@ -103,7 +103,9 @@ def pid_of(simulation: Simulation, process: str) -> int:
     if process != DEVICE:
         return simulation.pids[process]
     parent = simulation.pids['pressure_bridge']
-    found = subprocess.run(['pgrep', '-P', str(parent)], capture_output=True, text=True, check=False).stdout.split()
+    found = subprocess.run(
+        ['pgrep', '-P', str(parent)], capture_output=True, text=True, check=False
+    ).stdout.split()
     if not found:
         raise ProcessLookupError
     return int(found[0])
@@ -158,7 +160,9 @@ def row(node: Mover, launches: Launches, process: str, event: str, times: int, r
         simulation = launches.running(event)
         with RigClient(simulation.ports['control_port'], timeout=1.0) as rig:
             if not spin(node, PATIENCE, filled(rig)):
-                raise SystemExit(f'air_faults: the chambers were not filled before {event} {number} of {process}')
+                raise SystemExit(
+                    f'air_faults: the chambers were not filled before {event} {number} of {process}'
+                )
             seen = rig.state()['writes']
             happen(simulation, process, event, STOPS[0] * (STOPS[1] / STOPS[0]) ** rng.random())
             spin(node, AFTERWARDS)
@@ -206,7 +210,9 @@ def main(arguments: list[str] | None = None) -> int:
         finally:
             launches.close()
     lines = ['| process | event | times | writes | largest rise in one write |', '|---|---|---|---|---|']
-    lines += [f'| {r.process} | {r.event} | {r.times} | {r.writes} | {r.largest_rise / 1e3:.1f} kPa |' for r in rows]
+    lines += [
+        f'| {r.process} | {r.event} | {r.times} | {r.writes} | {r.largest_rise / 1e3:.1f} kPa |' for r in rows
+    ]
     print(*lines, sep='\n')
     if options.write_docs:
         replace_part(PAGE, BEGIN, END, '\n'.join([*lines, '', f'Allowed: {allowed() / 1e3:.1f} kPa.']))

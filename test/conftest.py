@@ -7,9 +7,7 @@ import pytest
 from hypothesis import settings
 
 # `make test` has the same inputs each time; `make test-long` names its seed.
-settings.register_profile(
-    'shared machine', deadline=None, derandomize=not os.environ.get('SOFT_ROBOT_LONG')
-)
+settings.register_profile('shared machine', deadline=None, derandomize=not os.environ.get('SOFT_ROBOT_LONG'))
 settings.load_profile('shared machine')
 
 HERE = Path(__file__).parent

@@ -40,12 +40,16 @@ def main(arguments: list[str] | None = None) -> int:
     options, rest = parser.parse_known_args(arguments)
     env = dict(os.environ, SOFT_ROBOT_LONG='1')
     lines = []
-    for line in run([sys.executable, '-m', 'pytest', *PYTEST, f'--hypothesis-seed={options.seed}', *rest], env):
+    for line in run(
+        [sys.executable, '-m', 'pytest', *PYTEST, f'--hypothesis-seed={options.seed}', *rest], env
+    ):
         lines.append(line)
         print(line, end='', flush=True)
     code = int(lines.pop())
     if not rest:
-        commit = subprocess.check_output(['git', 'describe', '--always', '--dirty'], cwd=ROOT, text=True).strip()
+        commit = subprocess.check_output(
+            ['git', 'describe', '--always', '--dirty'], cwd=ROOT, text=True
+        ).strip()
         head = (
             f'# Long tests\n\n`make test-long`, seed {options.seed}, commit {commit}, {datetime.date.today()}, '
             f'Python {platform.python_version()}, {os.cpu_count()} cores.\n\n'

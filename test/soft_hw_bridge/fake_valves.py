@@ -134,9 +134,13 @@ class FakeTerminal:
         self.advance()
         return tuple(self._told())
 
+    def watchdog(self) -> float:
+        """Return the seconds without contact after which it vents by itself; 0: it does not."""
+        return self.registers[200] / 1000
+
     def advance(self) -> None:
         """Let time pass up to now: the watchdog acts when its time is over."""
-        watchdog = self.registers[200] / 1000
+        watchdog = self.watchdog()
         if watchdog and self.world.boot > self.contact_t + watchdog and self._is_filled():
             self._flow(self.contact_t + watchdog)
             self.trip()
