@@ -2,9 +2,9 @@
 
 python -m benchmarks.air_faults [--times 20] [--seed 1] [--only pressure_bridge ...] [--write-docs]
 
-A virtual honeycomb_arm moves between two poses, so that its chambers are filled. Then a process is killed, or stopped for
-0.05 to 3 s and continued. The virtual valve terminal notes every write that it applies. The table has the largest rise of
-a chamber in one write; the slew rate allows two cycles' worth. Forty events of a process take three minutes.
+A virtual honeycomb_arm moves between two poses, so that its chambers are filled. Then a process is killed, or stopped
+for 0.05 to 3 s and continued. The virtual valve terminal notes every write that it applies. The table has the largest
+rise of a chamber in one write; the slew rate allows two cycles' worth. Forty events of a process take three minutes.
 """
 
 from __future__ import annotations

@@ -371,19 +371,24 @@ class AirPath(RuleBasedStateMachine):
         self.terminal.listening = True
 
     @precondition(lambda self: not self.closed)
-    @rule(damage=st.sampled_from(['flip', 'cut', 'long', 'empty', 'refuse']), is_filled=FILLED)
+    @rule(
+        damage=st.sampled_from(['flip', 'cut', 'long', 'empty', 'refuse', 'other request']), is_filled=FILLED
+    )
     def damaged_answer(self, damage: str, is_filled: bool) -> None:
-        """I10: nothing escapes `poll`."""
+        """I10: nothing escapes `poll`, and an answer that is damaged or to another request is not believed."""
         self.lead_to_pressure(is_filled)
+        losses, was_open = self.stream.losses, self.is_open()
         change = {
             'flip': lambda a: a[:7] + bytes([a[7] ^ 0x55]) + a[8:],
             'cut': lambda a: a[:-1],
             'long': lambda a: a[:4] + b'\xff\xff' + a[6:],
             'empty': lambda a: b'',
             'refuse': lambda a: a[:4] + b'\0\3' + a[6:7] + bytes([a[7] | 128]) + b'\4',
+            'other request': lambda a: bytes([a[0], (a[1] + 1) % 256]) + a[2:],
         }[damage]
         self.terminal.damage = change
         self.poll()
+        assert self.stream.losses > losses or not was_open
         self.terminal.damage = lambda answer: answer
 
     @rule()

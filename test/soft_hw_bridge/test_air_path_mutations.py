@@ -53,7 +53,12 @@ RULES: dict[str, tuple[str, ...]] = {
     ),
     'I6 disarm vents': ('safety.py', "self._vent('disarmed')", 'pass'),
     'I6 stop vents': ('safety.py', 'self._vent(reason)\n        self.lost()', 'self._vent(reason)'),
-    'I7 answers belong to requests': (
+    'I7 wait for the watchdog before the next connection': (
+        'modbus.py',
+        'if wait > 0.0 and self._stop.wait(wait):',
+        'if False:',
+    ),
+    'I10 answers belong to requests': (
         'modbus_tcp.py',
         'if (transaction, protocol, unit) != (self._transaction, 0, self._unit):',
         'if False:',
@@ -103,10 +108,11 @@ def test_a_missing_rule_is_found(name: str, tmp_path: Path) -> None:
     env = {k: v for k, v in os.environ.items() if k != 'SOFT_ROBOT_LONG'} | {
         'PYTHONPATH': str(tmp_path),
         'UNTIL_FOUND': '1',
+        'AIR_PATH_RUNS': '3000',
     }
     run = [sys.executable, '-m', 'pytest', '-q', '-x', 'test/soft_hw_bridge/test_air_path.py']
     done = subprocess.run(
-        run, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600, check=False
+        run, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=1800, check=False
     )
     assert done.returncode == 1, f'not found without {name}: {done.stdout[-2000:]}{done.stderr[-2000:]}'
     assert 'state.build(' in done.stdout, done.stdout[-2000:]  # the machine's steps, and no other error
