@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from soft_dynamics.boot_time import boot_time
 
+_SEEN = 1e-3  # [s] less is not looked into
 _STEP = 0.25  # [-] of the time-out: a smaller error of an age does not matter
 _SLEW = 0.1  # [-] a clock under correction is off by less: NTP 0.05 %, chrony 8 % at most
 
@@ -36,18 +37,22 @@ class StampClock:
 
     def look(self) -> bool:
         """Read both clocks into `t` [s of boot_time] and `now_ns`; return whether the wall clock was set since."""
+        last, self.now_ns, self.t = self.t, self._wall_ns(), self._boot()
+        return abs(self.now_ns * 1e-9 - self.t - self._offset) > _SEEN and self._was_set(last)
+
+    def _was_set(self, last: float) -> bool:
+        """Follow a clock that is off by what a correction since the last look may explain; else take it for set."""
         before, now_ns, t = self._boot(), self._wall_ns(), self._boot()
         # The process may have stood still between two of them: take the offset nearest to the last one.
         offset = min(max(self._offset, now_ns * 1e-9 - t), now_ns * 1e-9 - before)
         off = offset - self._offset
-        slewed = _SLEW * min(t - self.t, self._timeout)
-        was_set = abs(off) - slewed > _STEP * self._timeout
-        if was_set:
-            self.set_by, self.set_t, self._offset = off, t, offset
-        else:
+        slewed = _SLEW * min(t - last, self._timeout)
+        self.now_ns, self.t = now_ns, t
+        if abs(off) - slewed <= _STEP * self._timeout:
             self._offset += min(max(off, -slewed), slewed)
-        self.t, self.now_ns = t, now_ns
-        return was_set
+            return False
+        self.set_by, self.set_t, self._offset = off, t, offset
+        return True
 
     def time_of(self, stamp_ns: int) -> float:
         """Return when a stamp was, as of the last look."""

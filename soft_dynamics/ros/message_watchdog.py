@@ -9,15 +9,15 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
-_SETTLED_NS = 100_000_000  # without a silence for this long, the messages flow
-_LATE = 0.2  # [-] of the time-out that the first call may be late
+_SETTLED = 4  # [-] periods without a silence: the messages flow
+_LATE = 1.0 / 3.0  # [-] of the time-out that the first call may be late
 
 
 class MessageWatchdog:
     """Calls back when `heard` was not called for `period` [s], and again each time that period has passed.
 
     Resetting a timer with each message would wake the executor a second time for each. So while messages flow, the
-    timer only looks, five times in `timeout` [s], when the last one came. The first call is late by a fifth of
+    timer only looks, three times in `timeout` [s], when the last one came. The first call is late by a third of
     `timeout` at most; then all are on time until messages flow again.
     """
 
@@ -33,7 +33,7 @@ class MessageWatchdog:
         """Restart the period."""
         self._heard_ns = time.monotonic_ns()
         if self._is_precise:
-            flows = self._heard_ns - self._silent_ns > _SETTLED_NS
+            flows = self._heard_ns - self._silent_ns > _SETTLED * self._period_ns
             self._set_precise(not flows or self._look_ns <= self._period_ns)
 
     def close(self) -> None:

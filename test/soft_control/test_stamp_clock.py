@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import count
 
 import numpy as np
 import pytest
@@ -133,17 +134,17 @@ def test_many_small_steps_are_one(computer: Computer) -> None:
     assert computer.loop.memory.mode is Mode.VENTING
 
 
-def test_a_process_that_stands_still_between_two_clocks_sees_no_step() -> None:
-    """Stopped for a second before, between and after the readings of one look."""
-    clocks = {'t': 0.0, 'wall': START}
-    pauses = iter([0.0] * 6 + [1.0, 0.0, 0.0] + [0.0, 1.0, 0.0] + [0.0, 0.0, 1.0] + [0.0] * 6)
+@pytest.mark.parametrize('apart', [0, 1, 2, 3])
+def test_a_process_that_stands_still_between_two_clocks_sees_no_step(apart: int) -> None:
+    """Stopped twice for a second, before any two of the readings."""
+    for first in range(2, 15):
+        reads, passed = count(), 0.0
 
-    def read(name: str) -> float:
-        pause = next(pauses)
-        clocks['t'] += pause
-        clocks['wall'] += pause
-        return clocks[name]
+        def read(start: float) -> float:
+            nonlocal passed
+            passed += next(reads) in (first, first + apart)  # noqa: B023
+            return start + passed
 
-    stamps = StampClock(TIMEOUT, lambda: round(read('wall') * 1e9), lambda: read('t'))
-    looks = [stamps.look() for _ in range(5)]
-    assert not any(looks)
+        stamps = StampClock(TIMEOUT, lambda: round(read(START) * 1e9), lambda: read(0.0))
+        looks = [stamps.look() for _ in range(10)]
+        assert not any(looks)
