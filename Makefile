@@ -4,7 +4,7 @@
 PYTHON ?= python3
 RUN = $(PYTHON) tools/run.py
 
-.PHONY: setup test demo lint bench clean
+.PHONY: setup test test-long demo lint bench clean
 
 setup:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("setup: Python 3.10 or newer is needed, this is \
@@ -13,6 +13,9 @@ setup:
 
 test: setup
 	@$(RUN) --own-domain python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+test-long: setup
+	@$(RUN) --own-domain python -m tools.test_long $(ARGS)
 
 demo: setup
 	@$(RUN) --own-domain python -m tools.demo $(ARGS)

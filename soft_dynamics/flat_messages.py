@@ -3,14 +3,15 @@
 As Python objects they cost ten times more, and a loop of nodes has a thousand of them a second. Where the numbers are
 is found once and holds as long as everything between them stays the same.
 
-fields: what follows the stamp. s: a text, S: a list of texts, b: a bool, a digit: so many numbers, D: a list of numbers.
+fields: what follows the stamp. s: a text, S: a list of texts, b: a bool, a digit: so many numbers,
+D: a list of numbers.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +29,7 @@ _NUMBER = np.dtype('<f8')
 _MOST_FORMS = 4, 16  # kept of one stream: of one length, and of how many lengths; its texts change little
 LITTLE_ENDIAN = b'\x00\x01'
 
-Texts = tuple[str | tuple[str, ...] | bool, ...]
+Texts = tuple[Any, ...]  # str, tuple[str, ...] and bool, in the order of the fields
 
 
 class Layout(NamedTuple):
@@ -51,7 +52,7 @@ def layout(data: bytes, fields: str) -> Layout:
     """Walk through a message; ValueError if it is no little-endian CDR of these fields."""
     if data[:2] != LITTLE_ENDIAN:
         raise ValueError(f'expected little-endian CDR, got {data[:2].hex()}')
-    texts: list[str | tuple[str, ...] | bool] = []
+    texts: list[Any] = []
     numbers: list[slice] = []
     fixed: list[slice] = []
     position = _START + _STAMP.size

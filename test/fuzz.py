@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
@@ -54,3 +55,8 @@ def growth(feed: Callable[[bytes], object], packets: Iterator[bytes], warm_up: i
         return tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
+
+
+def fuzz_count(short: int, long: int) -> int:
+    """Return how many random inputs a test takes: `short` in `make test`, `long` in `make test-long`."""
+    return long if os.environ.get('SOFT_ROBOT_LONG') else short

@@ -38,6 +38,9 @@ from soft_dynamics.stamp_clock import StampClock
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # worth less than the next one
 _LARGEST = 200_000  # [bytes] of a reference: rclpy needs 10 ms and more for 100 kB, while no command is made
 _CYCLES_PER_TIMEOUT = 2.0  # commands further apart would vent the pressure bridge
+_DECLARE_TIME = (
+    0.1  # [s] after activation, for the pressure bridge; DDS may drop a single message for the next
+)
 _TELL_PERIOD = 1.0  # [s] at least between two lines about the same mode
 _LEVELS = {Mode.FOLLOWING: OK, Mode.IDLE: WARN, Mode.VENTING: WARN, Mode.STOPPED: ERROR}
 
@@ -84,12 +87,15 @@ class ControllerNode(ManagedNode):
         self._told = (Mode.IDLE, '')
         self._told_t: dict[Mode, float] = {}
         self.stamps = StampClock(self.loop.limits.state_timeout)
+        self._declared_t = -math.inf  # [s] until then its commands declare that it takes over
         self._awake_t, self._yielded = boot_time(), False
         self._pace = Pace(self.config.rate)
         names = list(self.robot.chamber_names)
         command = ChamberPressures(names=names, pressure=float64s(np.zeros(len(names))))
         command.source = self.get_fully_qualified_name()
         self._write_command = flat_writer(command)
+        command.handover = True
+        self._write_handover = flat_writer(command)
         self._read_state, self._read_measured = flat_reader(SoftState), flat_reader(ChamberPressures)
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/command', COMMAND)
         self._others: Subscription | None = None
@@ -163,9 +169,15 @@ class ControllerNode(ManagedNode):
         if self._others is not None:  # it would hear itself, which takes longer than to command
             self.destroy_subscription(self._others)
             self._others = None
+        self._declared_t = t + _DECLARE_TIME
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> Any:
+        if (
+            self._others is None and self.loop.memory.mode is not Mode.STOPPED
+        ):  # the last command: it gives way
+            last = self._write_handover.write(time.time_ns(), self.loop.memory.pressure)
+            self._publisher.publish(last)
         self._stopped = False
         self._hear_others()
         return super().on_deactivate(state)
@@ -239,7 +251,8 @@ class ControllerNode(ManagedNode):
         if not self.active:
             return
         memory = self.loop.step(t)
-        self._publisher.publish(self._write_command.write(self.stamps.now_ns, memory.pressure))
+        writer = self._write_command if t > self._declared_t else self._write_handover
+        self._publisher.publish(writer.write(self.stamps.now_ns, memory.pressure))
         if (memory.mode, memory.reason) != self._told:
             self._tell(t, memory)
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from soft_dynamics.boot_time import boot_time
 from soft_hw_bridge.emulators.faults import Faults
 from soft_hw_bridge.emulators.modbus_server import ModbusServer
+
+_LOG = 20_000  # writes that are kept
 
 
 @dataclass
 class Terminal:
     """The registers of one kind of terminal, in its own units; all in Pa above ambient to the outside.
 
-    Subclasses say where things are. A terminal without a request for its time-out shuts its valves.
+    Subclasses say where things are. A terminal without a request for its time-out shuts its valves. Its sensors read
+    the set points until somebody tells what the chambers really have.
     """
 
     valves: int = 16
@@ -26,7 +32,7 @@ class Terminal:
     pascal: float = 100.0  # of one count
     timeout_s: float = 0.1
     setpoints: dict[int, int] = field(default_factory=dict)  # register of the valve: counts
-    actual: dict[int, float] = field(default_factory=dict)  # valve: Pa
+    actual: dict[int, float] | None = None  # valve: Pa; None: as commanded
 
     def output_words(self) -> int:
         """Return how many output registers there are."""
@@ -58,7 +64,8 @@ class Terminal:
         return [count * self.pascal for count in counts]
 
     def _count(self, valve: int) -> int:
-        return round(self.actual.get(valve, 0.0) / self.pascal) % 65536
+        actual = dict(enumerate(self.commanded())) if self.actual is None else self.actual
+        return round(actual.get(valve, 0.0) / self.pascal) % 65536
 
 
 @dataclass
@@ -147,14 +154,32 @@ class CpxApTerminal(Terminal):
     timeout_words: int = 2
 
 
+class Applied(NamedTuple):
+    """A write of set points that a terminal took."""
+
+    t: float  # [s] CLOCK_BOOTTIME
+    before: tuple[float, ...]  # [Pa] of all valves
+    after: tuple[float, ...]
+
+    @property
+    def rise(self) -> float:
+        """Return the largest step upwards [Pa]; from a vacuum, that above ambient."""
+        return max(new - max(old, 0.0) for old, new in zip(self.before, self.after, strict=True))
+
+
 class ModbusEmulator:
-    """Serves a terminal on loopback; it keeps what was commanded, for others to see and to answer to."""
+    """Serves a terminal on loopback; it keeps what was commanded, for others to see and to answer to.
+
+    applied: the last writes of set points. largest_rise: the one with the largest step upwards since `clear_log`.
+    """
 
     def __init__(self, terminal: Terminal, port: int = 0) -> None:
         self.faults = Faults()
         self.terminal = terminal
         self.requests = 0
         self.highest = [0.0] * terminal.valves  # [Pa] ever commanded
+        self.applied: deque[Applied] = deque(maxlen=_LOG)
+        self.largest_rise: Applied | None = None
         self._lock = threading.Lock()
         self._heard = time.monotonic()
         self._registers = self._zeros()  # all that can be written
@@ -175,6 +200,12 @@ class ModbusEmulator:
         """Let the valves' sensors read these pressures [Pa]."""
         with self._lock:
             self.terminal.actual = dict(enumerate(pressures))
+
+    def clear_log(self) -> None:
+        """Forget the writes so far."""
+        with self._lock:
+            self.applied.clear()
+            self.largest_rise = None
 
     def close(self) -> None:
         """Stop serving."""
@@ -207,9 +238,10 @@ class ModbusEmulator:
                 milliseconds = sum(word << 16 * k for k, word in enumerate(words))
                 self.terminal.timeout_s = milliseconds / 1000 if milliseconds else float('inf')
                 return
+            before = self.terminal.commanded()
             for address, word in zip(places, words, strict=True):
                 self.terminal.write(address, word)
-            self.highest = [max(a, b) for a, b in zip(self.highest, self.terminal.commanded(), strict=True)]
+            self._log(Applied(boot_time(), tuple(before), tuple(self.terminal.commanded())))
 
     # ---- inside --------------------------------------------------------------------------------------------------
 
@@ -220,6 +252,12 @@ class ModbusEmulator:
             self.terminal.shut()
         self._heard = now
         self.requests += 1
+
+    def _log(self, applied: Applied) -> None:
+        self.highest = [max(a, b) for a, b in zip(self.highest, applied.after, strict=True)]
+        self.applied.append(applied)
+        if self.largest_rise is None or applied.rise > self.largest_rise.rise:
+            self.largest_rise = applied
 
     def _zeros(self) -> dict[int, int]:
         t = self.terminal

@@ -1,29 +1,35 @@
 """Pressure I/O: follows `pressure/command`, publishes `pressure/measured`, obeys `pressure/emergency_stop`.
 
-Nothing is inflated before activation. It vents when commands stop, make no sense or come from two sources at once (by
-the frame_id of their header), on deactivation, shutdown and errors; a valve terminal with a time-out of its own also
-vents when this process is killed.
+Nothing is inflated before activation. The bridge vents when commands stop or make no sense, when a second publisher
+commands, on deactivation, shutdown and errors. A process of its own drives the valves: nothing that stalls this node
+stalls the valves. A valve terminal with a watchdog also vents when that process is killed.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
 from soft_robot_suite.msg import ChamberPressures
 from std_srvs.srv import Trigger
 
+from soft_dynamics.boot_time import boot_time
 from soft_dynamics.counters import Status
 from soft_dynamics.ros.conversions import flat_reader, flat_writer, float64s
-from soft_dynamics.ros.executor import in_passing, take_all
 from soft_dynamics.ros.qos import SENSOR, STATE
 from soft_dynamics.ros.run import run_node
 from soft_hw_bridge.nodes.bridge import BridgeNode
+from soft_hw_bridge.pressure.command import Command, in_order
 from soft_hw_bridge.pressure.config import PressureConfig, make_stream
-from soft_hw_bridge.pressure.stream import PressureStream
+from soft_hw_bridge.pressure.master import UNKNOWN
+from soft_hw_bridge.pressure.remote_stream import RemoteStream
+
+_TOPIC = 'pressure/command'
+_LARGEST = 20_000  # [bytes] of a command
 
 
-class PressureBridge(BridgeNode[PressureStream]):
+class PressureBridge(BridgeNode[RemoteStream]):
     """Hands commands to the guard, and measurements to the topic. Active means armed."""
 
     config: PressureConfig
@@ -34,38 +40,38 @@ class PressureBridge(BridgeNode[PressureStream]):
         self._stopped = False  # by an emergency stop, until deactivated
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/measured', SENSOR)
         self._read = flat_reader(ChamberPressures)
-        self._commands = self.create_subscription(  # not only the newest: one source must not hide the other
-            ChamberPressures, 'pressure/command', self._on_command, STATE, raw=True
-        )
-        in_passing(self._commands)  # the thread of the device takes them when it needs them
+        # Not only the newest command: one publisher must not hide another.
+        self.create_subscription(ChamberPressures, _TOPIC, self._on_command, STATE, raw=True)
         self.create_service(Trigger, 'pressure/emergency_stop', self._on_emergency_stop)
 
     def check_config(self, config: PressureConfig) -> None:
         make_stream(config)
 
-    def open_device(self) -> tuple[PressureStream, str]:
+    def open_device(self) -> tuple[RemoteStream, str]:
         config = self.config
         where = config.serial.port if config.device == 'serial' else config.modbus.host
-        stream = make_stream(config, self.now_ns, self._stop)
-        self._allow_unstamped = config.allow_unstamped
+        stream = RemoteStream(config)
         self.get_logger().info(f'{config.device} at {where}, {stream.about}')
-        if not stream.has_watchdog:
+        if stream.watchdog is None:
             self.get_logger().warning(
-                'no watchdog: if this process is killed, the chambers keep their pressure'
+                'no watchdog: if the device process is killed, the chambers keep their pressure'
             )
+        if not stream.late_writes_excluded:
+            self.get_logger().warning('cannot exclude one late write; a hardwired dump valve is required')
         empty = float64s(np.zeros(len(stream.names)))
         self._measured = flat_writer(ChamberPressures(names=stream.names, pressure=empty))
         return stream, f'{config.device} at {where}'
 
-    def poll_device(self, device: PressureStream) -> None:
-        for measured in device.poll(lambda: take_all(self._commands)):
+    def poll_device(self, device: RemoteStream) -> None:
+        for measured in device.poll():
             if self.is_active:
                 self._publisher.publish(self._measured.write(measured.stamp_ns, measured.pressure))
 
-    def supervise_device(self, device: PressureStream) -> Status:
-        return device.status()
+    def supervise_device(self, device: RemoteStream) -> Status:
+        level, line, values = device.status()
+        return Status(level, line, {**values, 'command_publishers': ' '.join(self._command_publishers())})
 
-    def close_device(self, device: PressureStream) -> None:
+    def close_device(self, device: RemoteStream) -> None:
         device.close()
 
     def on_activate(self, state: Any) -> Any:
@@ -81,29 +87,45 @@ class PressureBridge(BridgeNode[PressureStream]):
             self._device.disarm()
         return super().on_deactivate(state)
 
-    def _on_command(self, data: bytes) -> None:
-        device = self._device  # one look: this may run in the thread of the device while that is given up
+    def _command_publishers(self) -> list[str]:
+        """Return the nodes that can publish commands, whether they do or not."""
+        found = self.get_publishers_info_by_topic(self.resolve_topic_name(_TOPIC))
+        return sorted(f'{each.node_namespace.rstrip("/")}/{each.node_name}'[:100] for each in found)
+
+    def _on_command(self, data: bytes, info: dict[str, Any]) -> None:
+        device = self._device
         if device is None:
             return
         try:
-            stamp_ns, (_, names, source, _), (pressure,) = self._read.read(data)
+            device.command(self._command(data, info, device.names))
         except ValueError as error:
-            device.refuse(f'command that cannot be read: {error}')
-            return
-        if not stamp_ns and not self._allow_unstamped:
-            device.refuse('command without a stamp, and allow_unstamped is false')
-            return
-        age = (self.now_ns() - stamp_ns) * 1e-9 if stamp_ns else 0.0
-        device.command(names, pressure.tolist(), age, str(source))
+            device.refuse(str(error))
+
+    def _command(self, data: bytes, info: dict[str, Any], chambers: list[str]) -> Command:
+        """Return the command of a message; ValueError if it cannot be followed."""
+        heard_t, heard_ns = boot_time(), time.time_ns()
+        if len(data) > _LARGEST:
+            raise ValueError(f'command: must have {_LARGEST} bytes at most, got {len(data)}')
+        try:
+            stamp_ns, (_, names, _, is_handover), (pressure,) = self._read.read(data)
+        except ValueError as error:
+            raise ValueError(f'command that cannot be read: {error}') from None
+        if not stamp_ns:
+            raise ValueError('command without a stamp')
+        sequence, publisher = info.get('publication_sequence_number'), bytes(info.get('publisher_gid') or b'')
+        if sequence is None and not publisher and len(self._command_publishers()) > 1:
+            raise ValueError('commands from two publishers')
+        sequence = UNKNOWN if sequence is None else sequence
+        pressures = in_order(names, pressure.tolist(), chambers)
+        return Command(heard_t, heard_ns, stamp_ns, sequence, bool(is_handover), publisher, pressures)
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         """Stop now if there is a device, and in any case stay so at the next activation."""
         self._stopped = True
-        if self._device is not None:
-            self._device.emergency_stop()
+        known = '' if self._device is None else self._device.emergency_stop()
         response.success = True
-        what = 'vented' if self.is_active else 'not active, stopped all the same: it will follow nothing'
-        response.message = f'{what}; deactivate and activate to go on'
+        what = known if self.is_active else 'not active, stopped all the same: it will follow nothing'
+        response.message = f'{what}; deactivate and activate to resume'
         self.get_logger().error('emergency stop')
         return response
 

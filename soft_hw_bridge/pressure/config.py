@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from soft_dynamics.description import load_description
 from soft_dynamics.reader import quantity
-from soft_hw_bridge.pressure.device import PressureDevice
+from soft_hw_bridge.pressure.device import PressureDevice, Stop
 from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import load_register_map
 from soft_hw_bridge.pressure.safety import PressureLimits
@@ -20,6 +19,7 @@ DEVICES = ('modbus', 'serial')
 _CYCLES_PER_TIMEOUT = (
     2.0  # within safety.command_timeout, for controllers miss measurements as the bridge commands
 )
+_CYCLES_PER_WATCHDOG = 3.0  # a device vents by itself after so many missed cycles, no fewer
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,6 @@ class PressureConfig:
     device: str = quantity('modbus', doc='modbus or serial')
     channels: tuple[int, ...] = quantity((), doc='channel of each chamber of the robot; none: 0, 1, 2 ...')
     rate: float = quantity(200.0, unit='Hz', doc='cycles of commands out and measurements in')
-    allow_unstamped: bool = quantity(False, doc='take commands without a stamp for decided now')
     modbus: ModbusConfig = ModbusConfig()
     serial: SerialConfig = SerialConfig()
 
@@ -42,7 +41,7 @@ class PressureConfig:
 
 
 def make_stream(
-    config: PressureConfig, now_ns: Callable[[], int] = time.time_ns, stop: threading.Event | None = None
+    config: PressureConfig, now_ns: Callable[[], int] = time.time_ns, stop: Stop | None = None
 ) -> PressureStream:
     """Return the stream of a robot's chambers; nothing is connected yet. Once `stop` is set it waits for no start.
 
@@ -66,11 +65,18 @@ def make_stream(
         slew=robot.actuation.slew,
         vent_time=robot.safety.vent_time,
         command_timeout=robot.safety.command_timeout,
+        valve_lag=robot.actuation.valve_lag,
+        cycle=1.0 / config.rate,
     )
     device: PressureDevice
     if config.device == 'modbus':
         register_map = load_register_map(config.modbus.register_map)
         device = ModbusPressure(config.modbus, register_map, channels, limits, now_ns, stop)
     else:
-        device = SerialPressure(config.serial, channels, config.rate, now_ns)
-    return PressureStream(device, names, limits, config.rate)
+        device = SerialPressure(config.serial, channels, limits, config.rate, now_ns)
+    if device.watchdog is not None and not _CYCLES_PER_WATCHDOG / config.rate <= device.watchdog:
+        raise ValueError(
+            f'rate must be at least {_CYCLES_PER_WATCHDOG / device.watchdog:g} Hz for a device that vents after '
+            f'{device.watchdog:g} s, got {config.rate:g}'
+        )
+    return PressureStream(device, names, limits)

@@ -1,6 +1,7 @@
 """Modbus over TCP: as much of it as a valve terminal needs, and one request at a time.
 
-A library for all of Modbus takes twice the CPU, and there are four hundred requests a second.
+A library for all of Modbus takes twice the CPU, there are six hundred requests a second, and the contact lease has to
+be checked between composing a write and sending it.
 
     request   transaction, 0, bytes to follow (16 bits each), unit, function (8), address, count or words (16)
     answer    transaction, 0, bytes to follow, unit, function, what was asked for; or function + 128 and a reason
@@ -8,14 +9,17 @@ A library for all of Modbus takes twice the CPU, and there are four hundred requ
 
 from __future__ import annotations
 
+import math
 import socket
 import struct
-import time
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
+from soft_dynamics.boot_time import boot_time
 from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.pressure.contact_lease import ContactLease
 
 Words = npt.NDArray[np.uint16]
 
@@ -25,6 +29,7 @@ _FROM_UNIT = 6  # where these bytes begin
 _LEAST, _MOST = 3, 254  # bytes from the unit on that an answer can have
 _RANGE = struct.Struct('>HH')  # first register, how many
 _WORD = np.dtype('>u2')
+_RESET = struct.pack('ii', 1, 0)  # SO_LINGER of 0 s: close resets
 _REASONS = {
     1: 'illegal function',
     2: 'illegal address',
@@ -40,17 +45,30 @@ _REASONS = {
 class ModbusTcp:
     """A connection to the holding registers of one unit. All it raises is DeviceError; after one, close it.
 
-    timeout [s]: for the whole of an answer, in however many pieces it comes.
+    timeout [s]: for a whole answer, in however many pieces it comes.
+    lease: renewed by every answer; once it is over, nothing is written.
+    connect: makes the socket, as socket.create_connection does.
     """
 
-    def __init__(self, host: str, port: int, unit: int, timeout: float) -> None:
-        self._unit, self._timeout = unit, timeout
+    def __init__(
+        self,
+        where: tuple[str, int],
+        unit: int,
+        timeout: float,
+        lease: ContactLease,
+        boot: Callable[[], float] = boot_time,
+        connect: Callable[..., socket.socket] = socket.create_connection,
+    ) -> None:
+        self._unit, self._timeout, self._lease, self._boot = unit, timeout, lease, boot
         self._transaction = 0
+        self.has_failed = False  # a request was not answered as it should be
         try:
-            self._socket = socket.create_connection((host, port), timeout)
-        except (OSError, UnicodeError):  # the latter of a name that none can be
-            raise DeviceError(f'no Modbus device at {host}:{port}') from None
+            self._socket = connect(where, timeout)
+        except (OSError, UnicodeError):  # UnicodeError: a host name that cannot be encoded
+            raise DeviceError(f'no Modbus device at {where[0]}:{where[1]}') from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, math.ceil(1000 * timeout))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
 
     def read(self, address: int, count: int) -> Words:
         """Return registers."""
@@ -68,34 +86,45 @@ class ModbusTcp:
             raise DeviceError(f'write from register {address}: the answer is of other registers')
 
     def close(self) -> None:
+        """Reset the connection, so that the kernel drops what it has not delivered yet."""
         self._socket.close()
 
     def _request(self, verb: str, address: int, function: int, body: bytes) -> bytes:
         """Send a request and return what follows the function in its answer."""
+        has_failed, self.has_failed = self.has_failed, True
+        if has_failed:
+            raise DeviceError('the connection has failed before')
         self._transaction = (self._transaction + 1) % 65536
-        head = _HEAD.pack(self._transaction, 0, 2 + len(body), self._unit, function)
+        request = _HEAD.pack(self._transaction, 0, 2 + len(body), self._unit, function) + body
+        sent_t = self._boot()
         try:
             self._socket.settimeout(self._timeout)
-            self._socket.sendall(head + body)
-            transaction, protocol, unit, answered, rest = self._answer()
+            if function == WRITE:
+                self._lease.check()  # the last thing before the kernel has it
+            self._socket.sendall(request)
+            transaction, protocol, unit, answered, rest = self._answer(sent_t + self._timeout)
+        except DeviceError:
+            raise
         except OSError as error:
             raise DeviceError(f'{verb} from register {address}: {error}') from None
         if (transaction, protocol, unit) != (self._transaction, 0, self._unit):
             raise DeviceError(f'{verb} from register {address}: the answer is to something else')
         if answered == function + REFUSED and rest:
+            self.has_failed = False
             reason = _REASONS.get(rest[0], f'code {rest[0]}')
             raise DeviceError(f'the device refused to {verb} from register {address}: {reason}')
         if answered != function:
             raise DeviceError(f'{verb} from register {address}: the answer has function {answered}')
+        self._lease.renew(sent_t)
+        self.has_failed = False
         return rest
 
-    def _answer(self) -> tuple[int, int, int, int, bytes]:
+    def _answer(self, deadline: float) -> tuple[int, int, int, int, bytes]:
         """Wait for a whole answer: transaction, protocol, unit, function and the rest."""
-        deadline = time.monotonic() + self._timeout
         data = self._receive(b'', _HEAD.size, deadline)
         transaction, protocol, length, unit, function = _HEAD.unpack_from(data)
         if not _LEAST <= length <= _MOST:
-            raise ConnectionError(f'an answer of {length} bytes is none')
+            raise ConnectionError(f'an answer cannot have {length} bytes')
         data = self._receive(data, _FROM_UNIT + length, deadline)
         if len(data) > _FROM_UNIT + length:
             raise ConnectionError('more than an answer came')
@@ -104,7 +133,7 @@ class ModbusTcp:
     def _receive(self, data: bytes, size: int, deadline: float) -> bytes:
         """Return the data with what comes after it, until there are `size` bytes at least."""
         while len(data) < size:
-            self._socket.settimeout(max(deadline - time.monotonic(), 1e-6))  # 0 would mean: do not wait
+            self._socket.settimeout(max(deadline - self._boot(), 1e-6))  # 0 would mean: do not wait
             piece = self._socket.recv(_FROM_UNIT + _MOST)
             if not piece:
                 raise ConnectionError('the device closed the connection')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ class DeviceTimeout:
 
     address: int = quantity(least=0, most=LAST_ADDRESS)
     words: int = quantity(1, least=1, most=2)
-    minimum_ms: int = quantity(100, least=1)
+    minimum_ms: int = quantity(100, least=1, most=1000, unit='ms')
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Wait:
     mask: int = quantity(65535, least=0, most=65535)
     stride: int = quantity(1, least=1)
     count: int = quantity(1, least=1)
-    timeout: float = quantity(5.0, unit='s', above=0.0)
+    timeout: float = quantity(5.0, unit='s', above=0.0, most=60.0)
 
 
 Step = Write | Wait
@@ -98,6 +99,35 @@ class RegisterMap:
         for name, address in last.items():
             if address > LAST_ADDRESS:
                 raise ValueError(f'{name}: expected registers up to {LAST_ADDRESS}, got {address}')
+        self._check_overlap()
+
+    def _check_overlap(self) -> None:
+        """Refuse blocks that share registers, and a start or stop that writes set points or the watchdog."""
+        timeout = self.timeout
+        blocks = {
+            'setpoint': {self.setpoint.of(channel) for channel in range(self.channels)},
+            'measured': {self.measured.of(channel) for channel in range(self.channels)},
+            'timeout': set()
+            if timeout is None
+            else set(range(timeout.address, timeout.address + timeout.words)),
+        }
+        for name, other in itertools.combinations(blocks, 2):
+            shared = blocks[name] & blocks[other]
+            if shared:
+                raise ValueError(f'{other}: must not share registers with {name}, got {min(shared)} in both')
+        vented = self.ambient / self.scale
+        for name in ('start', 'stop'):
+            for step in getattr(self, name):
+                written = set(range(step.address, step.address + step.stride * step.count, step.stride))
+                if isinstance(step, Wait):
+                    continue
+                if written & blocks['timeout']:
+                    raise ValueError(f'{name}: must not write the watchdog, got register {step.address}')
+                if written & blocks['setpoint'] and abs(step.value - vented) > 1.0:
+                    raise ValueError(
+                        f'{name}: may write only {vented:.0f} (vented) to set points, got {step.value} '
+                        f'from register {step.address}'
+                    )
 
     def to_counts(self, pressure: Array, limits: PressureLimits) -> Words:
         """Return the register values of pressures [Pa]: the nearest that lie within the limits.

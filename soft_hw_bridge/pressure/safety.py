@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-_LONGEST_STEP_S = 0.05  # a cycle that was held up longer does not make up for it with a jump
+_CYCLES_PER_STEP = 2.0  # a cycle that was held up longer does not catch up with a jump
+_AHEAD = (
+    0.1  # of the largest pressure: the output may be this far above the measurement, besides the valve's lag
+)
+_SENSIBLE = 2.0  # times the largest pressure: a command beyond is a mistake, not a wish for the largest
 _NEAR_ZERO = 0.02  # of the largest pressure: from vented on, commands begin here
 _OVERPRESSURE = 1.1  # of the largest pressure: a chamber measured above it ...
 _OVERPRESSURE_S = 0.1  # ... for this long is filled by something else than commands
@@ -27,13 +30,17 @@ class PressureLimits:
     slew: float = 1e6  # [Pa/s] fastest change while a command is followed
     vent_time: float = 1.0  # [s] from the largest pressure to none
     command_timeout: float = 0.2  # [s] without a new command, then vent
+    valve_lag: float = 0.0  # [s] by which a measurement follows its set point
+    cycle: float = 0.005  # [s] between two steps
 
     def __post_init__(self) -> None:
         if not -math.inf < self.minimum <= 0 < self.maximum < math.inf:
             raise ValueError(f'minimum <= 0 < maximum is needed, got {self.minimum} and {self.maximum}')
-        for name in ('slew', 'vent_time', 'command_timeout'):
+        for name in ('slew', 'vent_time', 'command_timeout', 'cycle'):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f'{name} must be > 0, got {getattr(self, name)}')
+        if not 0 <= self.valve_lag < math.inf:
+            raise ValueError(f'valve_lag must be >= 0, got {self.valve_lag}')
 
     @property
     def vent_rate(self) -> float:
@@ -46,38 +53,14 @@ class PressureLimits:
         return self.largest / self.vent_rate
 
     @property
+    def ahead(self) -> float:
+        """Return how far the output may be above what is measured [Pa]."""
+        return self.slew * self.valve_lag + _AHEAD * self.largest
+
+    @property
     def largest(self) -> float:
         """Return the largest pressure or vacuum [Pa]."""
         return max(self.maximum, -self.minimum)
-
-
-class Sources(NamedTuple):
-    """Who commands. Times are those of decisions [s]."""
-
-    current: str  # who commanded last
-    since: float  # when it took over
-    heard: Mapping[str, float]  # the last command of each that was heard within the time-out
-    are_rivals: bool  # two at least command at once
-
-
-NOBODY = Sources('', -math.inf, {}, False)
-
-
-def heard_from(sources: Sources, source: str, t: float, timeout: float) -> Sources:
-    """Return the sources after a command that one of them decided at time t.
-
-    Another source takes over at once, for so one controller follows the other. But one that was replaced and decides
-    anew within the time-out has not given way: then they are rivals, until all but one were silent for the time-out.
-    What was decided before the present source took over came late, and changes nothing.
-    """
-    takes_over = source != sources.current
-    if takes_over and t < sources.since:
-        return sources
-    heard = {name: last for name, last in sources.heard.items() if t - last <= timeout}
-    comes_back = takes_over and source in heard
-    heard[source] = t
-    are_rivals = len(heard) > 1 and (comes_back or sources.are_rivals)
-    return Sources(source, t if takes_over else sources.since, heard, are_rivals)
 
 
 class PressureGuard:
@@ -88,15 +71,15 @@ class PressureGuard:
     with the next good one. `stop` vents at once; after it the guard must be disarmed before it can be armed. Too
     high a measurement stops it too.
 
-    Two sources that command at once are not followed, neither of them, until one has been silent for command_timeout.
+    The output stays within `limits.ahead` of the measured pressure; a chamber that fills more slowly, or not at all,
+    holds its own output back. Measurements only lower the output, so a sensor that lies cannot raise it. If no
+    measurement is finite for command_timeout, the guard vents and refuses commands; a single chamber that is not
+    finite keeps its last finite measurement.
 
-    Measurements of which none is finite are no measurements: after command_timeout it vents and refuses commands. Of
-    a single chamber that is no number the last word counts.
+    Once all is vented, for any reason, or the guard was disarmed, it follows nothing until a command is near zero:
+    a sender that commands more has not noticed.
 
-    Once it is all vented, whatever the reason, was disarmed or had rivals, it follows nothing until a command is near
-    zero: who commands more has not noticed, and what it follows is from before.
-
-    Times are seconds of one monotonic clock.
+    Times are seconds of a clock that runs in suspend too (CLOCK_BOOTTIME).
     """
 
     def __init__(self, names: Sequence[str], limits: PressureLimits) -> None:
@@ -109,7 +92,7 @@ class PressureGuard:
         self._target: Array | None = None
         self._commanded_t = self._stepped_t = 0.0
         self._begins_at_zero = True  # waits for a command near zero
-        self._sources = NOBODY
+        self._measured: Array = np.zeros(len(names))  # [Pa] the last finite measurement of each chamber
         self._over_t: Array = np.full(len(names), math.inf)  # since when each chamber has too much
         self._blind_t = math.inf  # since when no measurement is finite
         self._measured_t = 0.0  # of the last measurement
@@ -121,7 +104,6 @@ class PressureGuard:
         if self.is_stopped:
             raise ValueError(f'cannot arm: {self.reason}')
         self.is_armed = True
-        self._sources = NOBODY
         self._vent('no command yet')
 
     def disarm(self) -> None:
@@ -139,22 +121,17 @@ class PressureGuard:
     def lost(self) -> None:
         """Begin from zero: the device is vented, by us or by itself."""
         self._output = np.zeros(len(self._output))
+        self._measured = np.zeros(len(self._output))
         self._begins_at_zero = True
         if self.is_armed:
             self._vent('no command yet')
 
-    def command(self, t: float, pressure: Sequence[float], age: float = 0.0, source: str = '') -> None:
-        """Take a command [Pa] that `source` decided `age` seconds before time t."""
+    def command(self, t: float, pressure: Sequence[float], age: float = 0.0) -> None:
+        """Take a command [Pa] that was decided `age` seconds before time t."""
         if not self.is_armed:
             self.refused += 1
             return
-        problem = self._nonsense(pressure, age)
-        if not problem:
-            self._sources = heard_from(self._sources, source, t - age, self.limits.command_timeout)
-            if self._sources.current != source:
-                self.refused += 1
-                return
-            problem = self._hindrance(pressure)
+        problem = self._nonsense(pressure, age) or self._hindrance(pressure)
         if problem:
             self.refuse(problem)
             return
@@ -162,7 +139,7 @@ class PressureGuard:
         wanted = np.asarray(pressure, np.float64)
         self._target = np.clip(wanted, self.limits.minimum, self.limits.maximum)
         self.clamped += not np.array_equal(wanted, self._target)
-        self._commanded_t = t
+        self._commanded_t = t - max(age, 0.0)
         self.reason = ''
 
     def refuse(self, reason: str) -> None:
@@ -173,12 +150,13 @@ class PressureGuard:
 
     def step(self, t: float) -> Array:
         """Return the pressures to put out at time t [Pa]."""
-        dt = min(max(t - self._stepped_t, 0.0), _LONGEST_STEP_S)
+        dt = min(max(t - self._stepped_t, 0.0), _CYCLES_PER_STEP * self.limits.cycle)
         self._stepped_t = t
         if self._target is not None and not 0 <= t - self._commanded_t <= self.limits.command_timeout:
             self._vent(f'no command for {self.limits.command_timeout:g} s')
         vented: Array = np.zeros(len(self._output))
         target = vented if self._target is None else self._target
+        target = np.minimum(target, np.maximum(self._measured + self.limits.ahead, 0.0))
         reach = dt * (self.limits.vent_rate if self._target is None else self.limits.slew)
         moved = np.clip(target, self._output - reach, self._output + reach)
         self._output = np.clip(moved, self.limits.minimum, self.limits.maximum)
@@ -186,8 +164,9 @@ class PressureGuard:
         return self._output.copy()
 
     def measured(self, t: float, pressure: Array) -> None:
-        """Stop if a chamber has had more than it bears [Pa] for a while."""
+        """Take a measurement [Pa]; stop if a chamber has had more than it bears for a while."""
         bearable = _OVERPRESSURE * self.limits.maximum
+        self._measured = np.where(np.isfinite(pressure), pressure, self._measured)
         self._measured_t = t
         self._blind_t = math.inf if np.isfinite(pressure).any() else min(self._blind_t, t)
         over_t = np.where(pressure > bearable, np.minimum(self._over_t, t), math.inf)
@@ -202,16 +181,14 @@ class PressureGuard:
             return f'command with {len(pressure)} pressures for {len(self._output)} chambers'
         if not all(map(math.isfinite, pressure)):
             return 'command that is not finite'
+        if max(map(abs, pressure), default=0.0) > _SENSIBLE * self.limits.largest:
+            return f'command of more than {_SENSIBLE:g} times the largest pressure'
         if not abs(age) <= self.limits.command_timeout:
             return f'command not from the last {self.limits.command_timeout:g} s'
         return ''
 
     def _hindrance(self, pressure: Sequence[float]) -> str:
         """Say why a good command cannot be followed now."""
-        if self._sources.are_rivals:
-            self._begins_at_zero = True
-            names = sorted(name or 'an unnamed source' for name in self._sources.heard)
-            return f'commands of {" and ".join(names)} at once'
         if self._measured_t - self._blind_t > self.limits.command_timeout:
             return 'measured pressures are not finite'
         if self._begins_at_zero and max(map(abs, pressure)) > _NEAR_ZERO * self.limits.largest:

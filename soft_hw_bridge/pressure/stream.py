@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from soft_dynamics.boot_time import boot_time
 from soft_dynamics.counters import ERROR, OK, WARN, Status
 from soft_hw_bridge.backoff import Backoff
 from soft_hw_bridge.clock import DeviceClock
 from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.pressure.command import Command
 from soft_hw_bridge.pressure.device import PressureDevice, Reading
+from soft_hw_bridge.pressure.master import Master
 from soft_hw_bridge.pressure.safety import Array, PressureGuard, PressureLimits
 from soft_hw_bridge.schedule import Schedule
 from soft_hw_bridge.stream_health import StreamHealth
 
 _ASTRAY = 0.1  # of the largest pressure: a measurement further from what was put out ...
+_STEADY_S = 1.0  # a device that lasts so long was not lost to a fault that comes back at once
 _ASTRAY_S = 0.5  # ... for this long is no valve lag: no air, a leak, a valve or a sensor that stands still
+_CLOCK_STEP_NS = 50_000_000  # a wall clock that gained or lost more between two commands was set
 
 
 class Measured(NamedTuple):
@@ -29,111 +33,123 @@ class Measured(NamedTuple):
     pressure: Array  # [Pa] gauge
 
 
-class PressureStream:
-    """Drives a device while `poll` is called again and again; commands may come from another thread.
+class Clock(NamedTuple):
+    """How a stream knows the time and waits."""
 
-    A device that is lost is looked for until it is back, and is filled from zero once it has answered.
+    boot: Callable[[], float] = boot_time  # [s] counts suspend, and nobody sets it
+    wall_ns: Callable[[], int] = time.time_ns
+    sleep: Callable[[float], None] = time.sleep
+
+
+class PressureStream:
+    """Drives a device while `poll` is called again and again. One thread uses it.
+
+    A cycle reads the device, decides, and writes. What is written follows from what the device was just seen to hold:
+    a device that vented, was reset, has another master or was out of contact for too long is lost. A lost device is
+    opened again, and filled from zero once it has answered and a command near zero has come.
     """
 
     def __init__(
-        self, device: PressureDevice, names: Sequence[str], limits: PressureLimits, rate: float
+        self, device: PressureDevice, names: Sequence[str], limits: PressureLimits, clock: Clock | None = None
     ) -> None:
-        self.names = list(names)  # of the chambers
-        self.about, self.has_watchdog = device.about, device.has_watchdog
+        self.names, self.limits = list(names), limits  # of the chambers
+        self.about, self.watchdog = device.about, device.watchdog
+        self.late_writes_excluded = device.late_writes_excluded
+        self.losses = 0  # of the device
+        self._time = clock or Clock()
         self.health = StreamHealth(device.sequence_bits)
         self.clock = DeviceClock()
         self.error = 'not connected yet'  # '' while the device answers
         self._is_open = False
         self._device = device
         self._guard = PressureGuard(names, limits)
-        self._lock = threading.Lock()
-        t = time.monotonic()
-        self._schedule = Schedule(rate, t)
+        self._master = Master()
+        self._wall_ns = self._time.wall_ns() - round(self._time.boot() * 1e9)  # wall clock less boot clock
+        self._clock_set_t = -np.inf  # when the wall clock was last seen to be set
+        t = self._time.boot()
+        self._schedule = Schedule(1.0 / limits.cycle, t)
         self._backoff = Backoff()
+        self._opened_t = t
         self._connections = 0
         self._output: Array = self._guard.step(t)
         self._tolerance = _ASTRAY * limits.largest
         self._followed_t: Array = np.full(len(names), np.inf)  # when each chamber last had what was put out
 
     def arm(self) -> None:
-        """Follow commands from now on."""
-        with self._lock:
-            self._guard.arm()
+        """Follow commands of the next publisher from now on."""
+        self._master.forget()
+        self._guard.arm()
 
     def disarm(self) -> None:
         """Vent along the ramp and follow nothing."""
-        with self._lock:
-            self._guard.disarm()
+        self._master.forget()
+        self._guard.disarm()
 
     def emergency_stop(self) -> None:
         """Vent at once and stay vented until disarmed and armed."""
-        with self._lock:
-            self._guard.stop()
+        self._guard.stop()
 
-    def command(
-        self, names: Sequence[str], pressure: Sequence[float], age: float = 0.0, source: str = ''
-    ) -> None:
-        """Hand a command [Pa] that `source` decided `age` seconds ago to the guard; the names may be in any order."""
-        with self._lock:
-            if list(names) == self.names:
-                self._guard.command(time.monotonic(), pressure, age, source)
-            elif sorted(names) == sorted(self.names) and len(pressure) == len(names):
-                by_name = dict(zip(names, pressure, strict=True))
-                self._guard.command(time.monotonic(), [by_name[name] for name in self.names], age, source)
-            else:
-                self._guard.refuse('command for other chambers than those of the robot')
+    def command(self, command: Command) -> None:
+        """Hand a command to the guard, unless it comes from a second publisher or its age is unknown."""
+        problem = self._master.hear(command) if self._guard.is_armed else ''
+        self._watch_clock(command.heard_t, command.heard_ns)
+        if abs(command.heard_t - self._clock_set_t) <= self.limits.command_timeout:
+            problem = problem or 'the clock of this computer was set'
+        if problem:
+            self._guard.refuse(problem)
+        else:
+            age = (command.heard_ns - command.stamp_ns) * 1e-9
+            self._guard.command(command.heard_t, command.pressure, age)
 
     def refuse(self, reason: str) -> None:
         """Vent because of a command that cannot be followed."""
-        with self._lock:
-            self._guard.refuse(reason)
+        self._guard.refuse(reason)
 
     def poll(self, take_commands: Callable[[], None] = lambda: None) -> list[Measured]:
-        """Wait for the next cycle, take commands, put out what the guard allows, return what was measured."""
-        time.sleep(max(self._schedule.due - time.monotonic(), 0.0))
-        take_commands()
-        t = time.monotonic()
+        """Wait for the next cycle, read the device, write what the guard allows, return what was measured.
+
+        take_commands: calls `command` and the like; called once, after the device was read.
+        """
+        self._time.sleep(max(self._schedule.due - self._time.boot(), 0.0))
+        t = self._time.boot()
+        self._watch_clock(t, self._time.wall_ns())
         self._schedule.done(t)
         if not self._is_open and not self._backoff.is_due(t):
+            take_commands()
             return []
         try:
             if not self._is_open:
                 self._open()
-            self._step()
-            readings = self._device.exchange(self._output)
+            readings = self._device.read()
+            measured = self._take(readings)
+            take_commands()
+            self._device.write(self._decide())
         except DeviceError as error:
             self._lose(str(error))
             return []
-        self.health.malformed = self._device.malformed
-        t = time.monotonic()
-        if readings and self.error:  # it answers: now it may be filled
-            self.error = ''
-            self._backoff.reset()
-            self._followed_t[:] = t
-        new = [reading for reading in readings if self.health.arrived(t, reading.sequence)]
-        for reading in new:
-            self._followed_t[np.abs(reading.pressure - self._output) < self._tolerance] = t
-            with self._lock:
-                self._guard.measured(t, reading.pressure)
-        return [self._measured(reading) for reading in new]
+        except Exception as error:  # a mistake of ours must not leave the chambers filled either
+            self._lose(f'internal error: {error!r:.200}')
+            return []
+        return measured
 
     def close(self) -> None:
         """Vent along the ramp and disconnect; what the ramp has left after twice its time falls at once."""
         self.disarm()
-        end = time.monotonic() + 2.0 * self._guard.limits.ramp_time
-        while self._output.any() and not self.error and time.monotonic() < end:
+        end = self._time.boot() + 2.0 * self.limits.ramp_time
+        while self._output.any() and not self.error and self._time.boot() < end:
             self.poll()
         self._device.close()
 
     def status(self) -> Status:
         """Judge the device and the commands. The line changes only with the state."""
         guard, reason = self._guard, self._guard.reason
-        late = time.monotonic() - self._followed_t > _ASTRAY_S
-        values = self.health.report(time.monotonic()) | {
+        late = self._time.boot() - self._followed_t > _ASTRAY_S
+        values = self.health.report(self._time.boot()) | {
             'clock_offset_s': f'{self.clock.offset_s:.6f}',
             'clock_relocks': str(self.clock.relocks),
             'commands_clamped': str(guard.clamped),
             'commands_refused': str(guard.refused),
+            'device_losses': str(self.losses),
             'output_pa': ' '.join(f'{p:.0f}' for p in self._output),
             'astray': ' '.join(name for name, is_late in zip(self.names, late, strict=True) if is_late),
         }
@@ -145,16 +161,40 @@ class PressureStream:
             return Status(max(level, WARN), f'{line}; measured far from what was put out', values)
         return Status(level, line, values)
 
-    def _step(self) -> None:
-        with self._lock:  # and the time in it: a command of another thread is never from later
-            self._output = self._guard.step(time.monotonic())
-            if self.error:
-                self._guard.lost()
-                self._output = np.zeros(len(self.names))
+    def _take(self, readings: list[Reading]) -> list[Measured]:
+        """Count readings, and hand the new ones to the guard."""
+        t = self._time.boot()
+        self.health.malformed = self._device.malformed
+        if readings and self.error:  # it answers: now it may be filled
+            self.error = ''
+            self._followed_t[:] = t
+        if t - self._opened_t > _STEADY_S:
+            self._backoff.reset()
+        new = [reading for reading in readings if self.health.arrived(t, reading.sequence)]
+        for reading in new:
+            self._followed_t[np.abs(reading.pressure - self._output) < self._tolerance] = t
+            self._guard.measured(t, reading.pressure)
+        return [self._measured(reading) for reading in new]
+
+    def _decide(self) -> Array:
+        """Return what to write now [Pa]."""
+        self._output = self._guard.step(self._time.boot())
+        if self.error:
+            self._guard.lost()
+            self._output = np.zeros(len(self.names))
+        return self._output
+
+    def _watch_clock(self, t: float, wall_ns: int) -> None:
+        """Notice that somebody set the wall clock, by which the age of a command is told."""
+        difference = wall_ns - round(t * 1e9)
+        if abs(difference - self._wall_ns) > _CLOCK_STEP_NS:
+            self._clock_set_t = t
+        self._wall_ns = difference
 
     def _open(self) -> None:
         self._device.open()
         self._is_open = True
+        self._opened_t = self._time.boot()
         self._connections += 1
         self.health.reconnects = self._connections - 1
         self.health.resync()
@@ -162,10 +202,10 @@ class PressureStream:
 
     def _lose(self, error: str) -> None:
         self.error = error
+        self.losses += self._is_open
         self._is_open = False
         self._device.close()
-        with self._lock:
-            self._guard.lost()
+        self._guard.lost()
 
     def _measured(self, reading: Reading) -> Measured:
         if reading.device_ns is None:

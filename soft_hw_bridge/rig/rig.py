@@ -213,6 +213,8 @@ class Rig:
             'base_wrench': self.plant.base_wrench().tolist(),
             'pressure': self.plant.pressure.tolist(),
             'command': self._valves.command.tolist() if self._valves else [],
+            'writes': self._valves.emulator.writes if self._valves else 0,  # of set points
+            'largest_rise': self._valves.emulator.largest_rise if self._valves else 0.0,  # [Pa] in one of them
             'slips': self.slips,
         }
 

@@ -1,8 +1,12 @@
-"""What several devices are tested with."""
+"""What several devices are tested with; lets the tests of this folder import what lies beside them."""
 
 import socket
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

@@ -1,0 +1,128 @@
+"""The process that drives the valves. It imports no ROS; `RemoteStream` starts it and is its other end.
+
+Nothing that stalls the ROS process (a message of 80 MB, the garbage collector, a full disk) stalls the valves: guard,
+contact lease and device live here. Two socket pairs join the processes.
+
+    control    here: ARM, DISARM, STOP, CLOSE; there: MEASURED, STATUS, STOPPED (the answer to STOP)
+    commands   here: COMMAND, REFUSED; the sender drops them while this process does not take them
+
+When the ROS process ends, this one vents along the ramp, closes the device and ends. When this one ends or is stopped,
+the device vents by its own watchdog.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import pickle
+import select
+import signal
+import socket
+import struct
+import sys
+
+from soft_dynamics.boot_time import boot_time
+from soft_hw_bridge.pressure.command import Command
+from soft_hw_bridge.pressure.config import PressureConfig, make_stream
+
+ARM, DISARM, STOP, CLOSE = b'A', b'D', b'S', b'X'
+MEASURED, STATUS, STOPPED = b'M', b'T', b'E'
+COMMAND, REFUSED = b'C', b'R'
+LARGEST = 1 << 16  # [bytes] of a packet
+STAMP = struct.Struct('<q')  # [ns] of a measurement, before its numbers
+STATUS_PERIOD = 0.1  # [s]
+_MOST_COMMANDS = 200  # taken in one cycle
+
+
+class DeviceProcess:
+    """Runs a stream for the ROS process at the other end of two sockets."""
+
+    def __init__(self, config: PressureConfig, control: socket.socket, commands: socket.socket) -> None:
+        self._control, self._commands = control, commands
+        control.setblocking(False)
+        commands.setblocking(False)
+        self._is_ending = False
+        self._told_t = -math.inf
+        self._stream = make_stream(config, stop=self)
+
+    def run(self) -> None:
+        """Drive the valves until the ROS process asks for an end, or ends."""
+        stream = self._stream
+        try:
+            while not self._is_ending:
+                for measured in stream.poll(self._take):
+                    self._send(MEASURED + STAMP.pack(measured.stamp_ns) + measured.pressure.tobytes())
+                self._tell()
+        finally:
+            stream.close()
+
+    def end(self) -> None:
+        """Let `run` vent and return."""
+        self._is_ending = True
+
+    def wait(self, timeout: float, /) -> bool:
+        """Wait for the device to start, as `threading.Event.wait` does; True as soon as `run` has to end."""
+        select.select([self._control], [], [], timeout)
+        self._hear()
+        self._tell()
+        return self._is_ending
+
+    def _take(self) -> None:
+        """Obey the requests, then hand over the commands."""
+        self._hear()
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(_MOST_COMMANDS):
+                data = self._commands.recv(LARGEST)
+                if data[:1] == COMMAND:
+                    self._stream.command(Command.unpack(data[1:]))
+                elif data[:1] == REFUSED:
+                    self._stream.refuse(data[1:].decode())
+                else:
+                    return
+
+    def _hear(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while request := self._control.recv(LARGEST):
+                self._obey(request)
+            self._is_ending = True  # the ROS process is gone
+
+    def _obey(self, request: bytes) -> None:
+        if request == ARM:
+            self._stream.arm()
+        elif request == DISARM:
+            self._stream.disarm()
+        elif request == STOP:
+            self._stream.emergency_stop()
+            self._send(STOPPED)
+        elif request == CLOSE:
+            self._is_ending = True
+
+    def _tell(self) -> None:
+        t = boot_time()
+        if t - self._told_t >= STATUS_PERIOD:
+            self._told_t = t
+            level, line, values = self._stream.status()
+            self._send(STATUS + pickle.dumps((level, line, dict(values))))
+
+    def _send(self, data: bytes) -> None:
+        """Send, unless the ROS process is gone or does not take it."""
+        with contextlib.suppress(OSError):
+            self._control.send(data)
+
+
+def main() -> None:
+    """Serve the ROS process that started this one; the arguments are the two open sockets."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches all processes; the ROS process ends this one
+    control, commands = (socket.socket(fileno=int(number)) for number in sys.argv[1:])
+    config = pickle.loads(control.recv(LARGEST))
+    process = DeviceProcess(config, control, commands)
+    signal.signal(signal.SIGTERM, lambda *_: process.end())
+    gc.freeze()
+    process.run()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,176 @@
+"""The ROS process's end of the process that drives the valves."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import select
+import socket
+import subprocess
+import sys
+import threading
+
+import numpy as np
+
+from soft_dynamics.boot_time import boot_time
+from soft_dynamics.counters import ERROR, Status
+from soft_hw_bridge.backoff import Backoff
+from soft_hw_bridge.pressure.command import Command
+from soft_hw_bridge.pressure.config import PressureConfig, make_stream
+from soft_hw_bridge.pressure.device_process import (
+    ARM,
+    CLOSE,
+    COMMAND,
+    DISARM,
+    LARGEST,
+    MEASURED,
+    REFUSED,
+    STAMP,
+    STATUS,
+    STOP,
+    STOPPED,
+)
+from soft_hw_bridge.pressure.stream import Measured
+
+_POLL_S = 0.1  # longest wait for a message of the device process
+_START_S = 30.0  # a new process may take so long until its first status
+_SILENCE_S = 1.0  # a process that sends nothing for so long is stopped or hangs
+_STOP_S = 0.3  # longest wait for the answer to an emergency stop
+_END_S = 5.0  # longest wait for an end, besides the ramp
+
+
+class RemoteStream:
+    """Starts the process that drives the valves, and starts it again if it ends.
+
+    One thread calls `poll` again and again; others may call the rest. A process that was started again follows
+    nothing until `arm`, because it does not know which publisher was followed before.
+    """
+
+    def __init__(self, config: PressureConfig) -> None:
+        stream = make_stream(config)  # never opened: it has what the nodes tell about the device
+        self.names, self.about = stream.names, stream.about
+        self.watchdog, self.late_writes_excluded = stream.watchdog, stream.late_writes_excluded
+        self._ramp_time = stream.limits.ramp_time
+        self._config = config
+        self._backoff = Backoff()
+        self._is_stopped = False
+        self._ended = ''  # why there is no process, or a new one that was not armed
+        self._status = Status(ERROR, 'not connected yet')
+        self._confirmed = threading.Event()
+        self._start()
+
+    def arm(self) -> None:
+        """Follow commands from now on."""
+        self._ended = ''
+        self._request(ARM)
+
+    def disarm(self) -> None:
+        """Vent along the ramp and follow nothing."""
+        self._is_stopped = False
+        self._request(DISARM)
+
+    def emergency_stop(self) -> str:
+        """Vent at once and stay vented until disarmed and armed; say what is known of it."""
+        self._is_stopped = True
+        self._confirmed.clear()
+        self._request(STOP)
+        if self._confirmed.wait(_STOP_S):
+            return 'vented'
+        if self.watchdog is None:
+            return 'the device process does not answer, and the device has no watchdog: shut off the supply'
+        self._process.kill()
+        return f'the device process did not answer and was killed: the device vents after {self.watchdog:g} s'
+
+    def command(self, command: Command) -> None:
+        """Hand over a command; one that the device process does not take would be stale when it does."""
+        self._send(COMMAND + command.pack())
+
+    def refuse(self, reason: str) -> None:
+        """Vent because of a command that cannot be followed."""
+        self._send(REFUSED + reason[:200].encode(errors='replace'))
+
+    def poll(self) -> list[Measured]:
+        """Return what was measured since the last time; wait for it, for a bounded time."""
+        if self._process.poll() is not None:
+            self._lose()
+            return []
+        measured: list[Measured] = []
+        if select.select([self._control], [], [], _POLL_S)[0]:
+            with contextlib.suppress(BlockingIOError, ConnectionError):
+                while data := self._control.recv(LARGEST):
+                    self._take(data, measured)
+        return measured
+
+    def status(self) -> Status:
+        """Judge the device and the commands."""
+        level, line, values = self._status
+        if boot_time() - self._heard_t > (_SILENCE_S if self._has_answered else _START_S):
+            return Status(ERROR, 'the device process does not answer', values)
+        if self._ended:
+            return Status(ERROR, f'{self._ended}; deactivate and activate to resume', values)
+        return Status(level, line, values)
+
+    def close(self) -> None:
+        """Vent along the ramp and end the process."""
+        self._request(CLOSE)
+        try:
+            self._process.wait(2.0 * self._ramp_time + _END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._control.close()
+        self._commands.close()
+
+    def _start(self) -> None:
+        self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._commands, commands = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        numbers = [control.fileno(), commands.fileno()]
+        self._process = subprocess.Popen(
+            [sys.executable, '-m', 'soft_hw_bridge.pressure.device_process', *map(str, numbers)],
+            pass_fds=numbers,
+            start_new_session=True,  # a signal for the group of the ROS process must not end it before the ramp
+        )
+        control.close()
+        commands.close()
+        self._control.setblocking(False)
+        self._commands.setblocking(False)
+        self._heard_t, self._has_answered = boot_time(), False
+        self._control.send(pickle.dumps(self._config))
+        if self._is_stopped:
+            self._control.send(STOP)
+
+    def _lose(self) -> None:
+        """Tell that the process has ended, and start another one when it is time."""
+        code = self._process.returncode
+        how = f'signal {-code}' if code < 0 else f'exit code {code}'
+        self._ended = f'the device process ended with {how}'
+        if not self._backoff.is_due(boot_time()):
+            select.select([], [], [], _POLL_S)
+            return
+        self._control.close()
+        self._commands.close()
+        self._start()
+
+    def _take(self, data: bytes, measured: list[Measured]) -> None:
+        kind, rest = data[:1], data[1:]
+        self._heard_t, self._has_answered = boot_time(), True
+        if kind == MEASURED:
+            pressure = np.frombuffer(rest, np.float64, -1, STAMP.size)
+            measured.append(Measured(STAMP.unpack_from(rest)[0], pressure))
+        elif kind == STATUS:
+            self._status = Status(*pickle.loads(rest))
+        elif kind == STOPPED:
+            self._confirmed.set()
+
+    def _request(self, request: bytes) -> None:
+        """Send a request; a process that has ended is told by `poll`, one that takes none is ended."""
+        try:
+            self._control.send(request)
+        except BlockingIOError:
+            self._process.kill()
+        except OSError:
+            pass
+
+    def _send(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._commands.send(data)

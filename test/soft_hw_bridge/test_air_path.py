@@ -1,0 +1,520 @@
+"""The air path as a state machine: whatever happens between a command and a valve, nothing inflates without the ramp.
+
+The real stream, guard and devices drive a fake terminal in a world of its own time (fake_valves.py). docs/safety.md
+has the table of the invariants I1 to I15; each is named where it is checked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import os
+from typing import Any
+
+import numpy as np
+from fake_valves import WIRE_S, Applied, FakeTerminal, World
+from fuzz import fuzz_count
+from hypothesis import HealthCheck, Phase, event, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from soft_dynamics.counters import ERROR, OK
+from soft_hw_bridge.pressure.command import Command
+from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
+from soft_hw_bridge.pressure.register_map import Block, DeviceTimeout, RegisterMap, Wait, Write
+from soft_hw_bridge.pressure.safety import PressureLimits
+from soft_hw_bridge.pressure.stream import Clock, PressureStream
+
+CHAMBERS = 3
+VALVES = 8
+NAMES = ['a', 'b', 'c']
+APP = 300
+POINTS = ('sleep', 'send', 'sent', 'wait', 'answer', 'decide')
+FILLED = st.booleans()
+MOST_CYCLES = 40  # of a rule that fills
+DURATIONS = st.sampled_from([0.001, 0.01, 0.05, 0.12, 0.16, 0.19, 0.21, 0.3, 1.1, 3.0])
+PRESSURES = st.lists(
+    st.sampled_from([0.0, 1e3, 50e3, 240e3, 300e3, -1e3]), min_size=CHAMBERS, max_size=CHAMBERS
+)
+NONSENSE = {
+    'not finite': [math.nan] * 3,
+    'infinite': [math.inf, 0.0, 0.0],
+    'huge': [1e308, 0.0, 0.0],
+    'huge vacuum': [-1e308] * 3,
+    'too few': [1.0],
+    'none': [],
+    'too many': [0.0] * 10_000,
+}
+
+
+class AirPath(RuleBasedStateMachine):
+    """Modbus: neither an epoch nor a validity time, so a write that is late after its last check is counted apart."""
+
+    @initialize(
+        rate=st.sampled_from([30.0, 100.0, 200.0, 1000.0]),
+        watchdog=st.sampled_from([0.1, 0.2, 1.0]),
+        part=st.sampled_from([0.1, 0.5, 0.99]),
+        slew=st.sampled_from([5e4, 1e6, 1e8]),
+        lag=st.sampled_from([0.0, 0.05, 0.3]),
+        ambient=st.sampled_from([0.0, 101_325.0]),
+        channels=st.sampled_from([(0, 1, 2), (5, 0, 3)]),
+        with_app=st.booleans(),
+        command_timeout=st.sampled_from([0.05, 0.2, 1.0]),
+    )
+    def build(self, rate, watchdog, part, slew, lag, ambient, channels, with_app, command_timeout) -> None:
+        self.world = World()
+        self.limits = PressureLimits(
+            maximum=240e3,
+            slew=slew,
+            vent_time=0.5,
+            command_timeout=command_timeout,
+            valve_lag=lag,
+            cycle=1 / rate,
+        )
+        app = APP if with_app else None
+        self.terminal = FakeTerminal(self.world, VALVES, 100.0, ambient, lag, app)
+        switch: dict[str, Any] = {}
+        if with_app:
+            switch = {
+                'start': (Write('write', APP, 1), Wait('wait', APP, 1)),
+                'stop': (Write('write', APP, 0),),
+            }
+        register_map = RegisterMap(
+            1, Block(0), Block(100), VALVES, 100.0, ambient, timeout=DeviceTimeout(200), **switch
+        )
+        config = ModbusConfig('terminal', response_timeout=part * watchdog, device_timeout=watchdog)
+        stop: Any = Stop(self.world)
+        device = ModbusPressure(
+            config,
+            register_map,
+            channels,
+            self.limits,
+            self.world.now_ns,
+            stop,
+            self.world.now,
+            self.terminal.connect,
+        )
+        self.watchdog, self.channels = watchdog, list(channels)
+        self.stream = PressureStream(
+            device, NAMES, self.limits, Clock(self.world.now, self.world.now_ns, self.world.sleep)
+        )
+        self.start_state()
+
+    def start_state(self) -> None:
+        self.cycle = self.limits.cycle
+        self.judged = 0  # how many applied writes were looked at
+        self.late = 0  # the hole: writes delayed beyond the lease after their last check
+        self.commanded_t = self.near_zero_t = -math.inf
+        self.disarmed_t = self.world.boot
+        self.armed = self.stopped = False
+        self.sequences = [1000, 1_000_000]  # of two publishers
+        self.master: int | None = None  # which of them is followed
+        self.gives_way = False  # the master has declared that it gives way
+        self.rivals_t: float | None = None  # since when two publishers have commanded
+        self.closed = False
+        self.lying = False
+
+    def fill(self, is_filled: bool) -> None:
+        """Lead the chambers to pressure, so that what happens next has something to lose; or leave them as they are."""
+        if not is_filled:
+            return
+        self.terminal.listening = True
+        if self.stopped or self.rivals_t is not None or self.stream.status().level == ERROR:
+            self.disarm()
+        if not self.armed:
+            self.arm()
+        for _ in range(MOST_CYCLES):
+            self.follow_once([240e3] * CHAMBERS)
+            if max(self.terminal.setpoints()) > 100e3:
+                break
+
+    def follow_once(self, pressure: list[float]) -> None:
+        """One cycle with a controller that begins near zero when it has to."""
+        begins = self.stream.status().message.endswith('waits for a command near zero')
+        self.command([0.0] * CHAMBERS if begins else pressure)
+        self.poll()
+
+    def go_on(self, count: int = 8) -> None:
+        """Cycles with a controller that has not noticed anything."""
+        for _ in range(count):
+            self.command([240e3] * CHAMBERS)
+            self.poll()
+
+    # ---- what happens --------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.closed)
+    @rule(count=st.integers(1, 30))
+    def cycles(self, count: int) -> None:
+        """Nothing but the bridge's own work."""
+        for _ in range(count):
+            self.poll()
+
+    @precondition(lambda self: not self.closed)
+    @rule(count=st.integers(1, 100))
+    def commands_stop(self, count: int) -> None:
+        """I3."""
+        self.fill(True)
+        for _ in range(count):
+            self.poll()
+
+    @precondition(lambda self: not self.closed)
+    @rule(pressure=PRESSURES, count=st.integers(1, 40))
+    def follow(self, pressure: list[float], count: int) -> None:
+        """A controller commands in every cycle, and begins near zero when it has to."""
+        for _ in range(count):
+            self.follow_once(pressure)
+
+    @precondition(lambda self: not self.closed)
+    @rule(pressure=PRESSURES, age=st.sampled_from([0.0, 0.04, 0.15, 0.9, 5.0, -0.04, -5.0]))
+    def one_command(self, pressure: list[float], age: float) -> None:
+        self.command(pressure, age)
+
+    @precondition(lambda self: not self.closed)
+    @rule(pressure=PRESSURES, held=DURATIONS, is_hidden=st.booleans(), after=DURATIONS, is_filled=FILLED)
+    def late_command(
+        self, pressure: list[float], held: float, is_hidden: bool, after: float, is_filled: bool
+    ) -> None:
+        """A command is heard late; a wall clock that was set back hides it."""
+        self.fill(is_filled)
+        decided_t, stamp_ns = self.world.boot, self.world.now_ns()
+        self.world.run_until(decided_t + held)
+        if is_hidden:
+            self.world.wall_offset -= held
+        self.command(pressure, age=(self.world.now_ns() - stamp_ns) * 1e-9, decided_t=decided_t)
+        self.poll()
+        self.world.run_until(self.world.boot + after)
+        self.command(pressure, age=(self.world.now_ns() - stamp_ns) * 1e-9, decided_t=decided_t)
+        self.poll()
+
+    @precondition(lambda self: not self.closed)
+    @rule(kind=st.sampled_from(sorted(NONSENSE)))
+    def nonsense(self, kind: str) -> None:
+        self.command(NONSENSE[kind])
+
+    @precondition(lambda self: not self.closed)
+    @rule(
+        pressure=PRESSURES,
+        count=st.integers(1, 40),
+        gap=st.sampled_from([3, -3, 10**6, -(10**6)]),
+        is_filled=FILLED,
+    )
+    def second_publisher(self, pressure: list[float], count: int, gap: int, is_filled: bool) -> None:
+        """I9: two publishers command at once, whatever their numbers are; it is noticed in the second round."""
+        self.fill(is_filled)
+        self.sequences[1] = self.sequences[0] + gap
+        for k in range(count):
+            for publisher in (0, 1):
+                self.command(pressure, publisher=publisher)
+            self.poll()
+            assert k == 0 or not self.armed or self.stream.status().level > OK
+
+    @precondition(lambda self: not self.closed)
+    @rule(
+        pressure=PRESSURES,
+        declares=st.sampled_from(['both', 'first', 'second', 'none']),
+        silent=DURATIONS,
+        is_filled=FILLED,
+    )
+    def successor(self, pressure: list[float], declares: str, silent: float, is_filled: bool) -> None:
+        """I9: one publisher replaces another; without a hand-over that both declare the chambers vent."""
+        self.fill(is_filled)
+        first = self.master or 0
+        self.sequences[1 - first] = self.sequences[first] + 10**7
+        self.command(pressure, publisher=first)
+        self.command(pressure, publisher=first, is_handover=declares in ('both', 'first'))
+        self.world.sleep(silent)
+        for _ in range(3):
+            self.command(pressure, publisher=1 - first, is_handover=declares in ('both', 'second'))
+            self.poll()
+
+    @precondition(lambda self: not self.closed)
+    @rule()
+    def arm(self) -> None:
+        if not self.stopped:
+            with contextlib.suppress(ValueError):  # a measurement above the limit has stopped it
+                self.stream.arm()
+                self.armed = True
+                self.forget_publishers()
+
+    @precondition(lambda self: not self.closed)
+    @rule(is_filled=FILLED)
+    def disarm_and_go_on(self, is_filled: bool) -> None:
+        """I6."""
+        self.fill(is_filled)
+        self.disarm()
+        self.go_on()
+
+    @precondition(lambda self: not self.closed)
+    @rule()
+    def disarm(self) -> None:
+        self.forget_publishers()
+        self.stream.disarm()
+        self.disarmed_t = self.world.boot if self.armed else self.disarmed_t
+        self.armed = self.stopped = False
+
+    @precondition(lambda self: not self.closed)
+    @rule(is_filled=FILLED)
+    def emergency_stop(self, is_filled: bool) -> None:
+        """I12."""
+        self.fill(is_filled)
+        self.stream.emergency_stop()
+        self.armed, self.stopped = False, True
+        asked = self.world.boot
+        while self.filled() and self.world.boot < asked + 5.0:
+            self.poll()
+        assert self.world.boot <= asked + self.watchdog + 2.0 * self.cycle + 3.0 * WIRE_S + self.planned()
+
+    @precondition(lambda self: not self.closed)
+    @rule(point=st.sampled_from(POINTS), duration=DURATIONS, after=st.integers(0, 6), is_filled=FILLED)
+    def pause(self, point: str, duration: float, after: int, is_filled: bool) -> None:
+        """The process is stopped, or the machine suspended, at this point."""
+        self.fill(is_filled)
+        queue = self.world.pauses.setdefault(point, type(self.terminal.requests.delays)())
+        queue.extend([0.0] * after + [duration])
+        self.go_on()
+
+    @precondition(lambda self: not self.closed)
+    @rule(
+        duration=DURATIONS | st.just(math.inf),
+        is_request=st.booleans(),
+        after=st.integers(0, 6),
+        is_filled=FILLED,
+    )
+    def hold(self, duration: float, is_request: bool, after: int, is_filled: bool) -> None:
+        """A message is held, or dropped; perhaps delivered after its connection is gone."""
+        self.fill(is_filled)
+        way = self.terminal.requests if is_request else self.terminal.answers
+        way.delays.extend([0.0] * after + [duration])
+        self.go_on()
+
+    @precondition(lambda self: not self.closed)
+    @rule(is_filled=FILLED)
+    def trip(self, is_filled: bool) -> None:
+        self.fill(is_filled)
+        self.terminal.advance()
+        self.terminal.trip()
+        self.go_on()
+
+    @precondition(lambda self: not self.closed)
+    @rule(is_filled=FILLED)
+    def reset(self, is_filled: bool) -> None:
+        self.fill(is_filled)
+        self.terminal.advance()
+        self.terminal.reset()
+        self.go_on()
+
+    @precondition(lambda self: not self.closed)
+    @rule(valve=st.integers(0, CHAMBERS - 1), count=st.sampled_from([0, 1, 500, 2400]))
+    def second_master(self, valve: int, count: int) -> None:
+        """I8: it is noticed within two cycles."""
+        place = self.channels[valve]
+        if self.is_open() and self.terminal.registers[place] != count + self.terminal.zero:
+            losses = self.stream.losses
+            self.terminal.write(range(place, place + 1), (count + self.terminal.zero,), self.world.boot, 0)
+            self.judged = len(self.terminal.applied)
+            level = max(self.poll().level, self.poll().level)
+            assert self.stream.losses > losses
+            assert level > OK
+
+    @precondition(lambda self: not self.closed)
+    @rule(milliseconds=st.sampled_from([0, 50, 60_000]))
+    def watchdog_rewritten(self, milliseconds: int) -> None:
+        """I4: the register is read again once a second."""
+        if self.is_open():
+            losses = self.stream.losses
+            self.terminal.registers[200] = milliseconds
+            until = self.world.boot + 1.0 + 3.0 * self.cycle + self.planned()
+            while self.world.boot < until:
+                self.poll()
+            assert self.stream.losses > losses
+
+    @precondition(lambda self: not self.closed)
+    @rule(lie=st.sampled_from(['stuck', 'zero', 'offset', 'scaled', 'swapped', 'none']), is_filled=FILLED)
+    def sensors_lie(self, lie: str, is_filled: bool) -> None:
+        """I15."""
+        self.fill(is_filled)
+        still = self.terminal.pressure.copy()
+        self.terminal.lie = {
+            'stuck': lambda p: still,
+            'zero': lambda p: 0.0 * p,
+            'offset': lambda p: p + 30e3,
+            'scaled': lambda p: 10.0 * p,
+            'swapped': lambda p: p[::-1],
+            'none': lambda p: p,
+        }[lie]
+        self.lying = lie != 'none'
+        self.go_on(20)
+
+    @precondition(lambda self: not self.closed)
+    @rule(step=st.sampled_from([-1e4, -0.1, 0.1, 1e4]), is_filled=FILLED)
+    def wall_clock_steps(self, step: float, is_filled: bool) -> None:
+        self.fill(is_filled)
+        self.world.wall_offset += step
+        self.go_on()
+
+    @precondition(lambda self: not self.closed)
+    @rule(is_filled=FILLED)
+    def link_lost(self, is_filled: bool) -> None:
+        self.fill(is_filled)
+        self.terminal.listening = False
+        self.go_on()
+
+    @precondition(lambda self: not self.closed)
+    @rule()
+    def link_back(self) -> None:
+        self.terminal.listening = True
+
+    @precondition(lambda self: not self.closed)
+    @rule(damage=st.sampled_from(['flip', 'cut', 'long', 'empty', 'refuse']), is_filled=FILLED)
+    def damaged_answer(self, damage: str, is_filled: bool) -> None:
+        """I10: nothing escapes `poll`."""
+        self.fill(is_filled)
+        change = {
+            'flip': lambda a: a[:7] + bytes([a[7] ^ 0x55]) + a[8:],
+            'cut': lambda a: a[:-1],
+            'long': lambda a: a[:4] + b'\xff\xff' + a[6:],
+            'empty': lambda a: b'',
+            'refuse': lambda a: a[:4] + b'\0\3' + a[6:7] + bytes([a[7] | 128]) + b'\4',
+        }[damage]
+        self.terminal.damage = change
+        self.poll()
+        self.terminal.damage = lambda answer: answer
+
+    @rule()
+    def close(self) -> None:
+        if not self.closed:
+            self.stream.close()
+            self.closed = True
+            self.disarmed_t = self.world.boot
+            self.armed = False
+            self.world.run_until(self.world.boot + 5.0)
+            self.judge()
+
+    # ---- what must hold ------------------------------------------------------------------------------------------
+
+    def poll(self) -> Any:
+        before, started = len(self.terminal.applied), self.world.boot
+        self.stream.poll(lambda: self.world.point('decide'))
+        self.judge()
+        t = self.world.boot
+        if t - started < self.cycle * 1.5 and len(self.terminal.applied) > before and self.terminal.listening:
+            self.vented_in_time(t)
+        return self.stream.status()
+
+    def vented_in_time(self, t: float) -> None:
+        """I3 and I6, at the end of a cycle that nothing held up."""
+        ramp = self.limits.ramp_time + 4.0 * self.cycle
+        followed_t = self.commanded_t if self.rivals_t is None else min(self.commanded_t, self.rivals_t)
+        silent = t - followed_t > self.limits.command_timeout + ramp
+        disarmed = not self.armed and t - self.disarmed_t > ramp
+        if (silent or disarmed or self.stopped) and self.judged_all_on_time(ramp):
+            assert not self.filled(), (silent, disarmed, self.terminal.setpoints())
+
+    def judged_all_on_time(self, duration: float) -> bool:
+        """Whether the bridge had its cycles all this time; the ramp takes longer for one that is held up."""
+        t = self.world.boot
+        recent = itertools.takewhile(
+            lambda a: a.t >= t - duration - self.cycle, reversed(self.terminal.applied)
+        )
+        times = [a.t for a in recent][::-1]
+        gaps = np.diff([t - duration, *times])
+        return bool(gaps.size and gaps.max() <= 1.9 * self.cycle)
+
+    @invariant()
+    def judge(self) -> None:
+        for applied in self.terminal.applied[self.judged :]:
+            self.judged += 1
+            self.judge_write(applied)
+        held_ms = self.terminal.registers[200]
+        silent = self.world.boot - self.terminal.contact_t > max(self.watchdog, held_ms / 1000)
+        if held_ms and silent:  # I4
+            assert not self.filled()
+
+    def judge_write(self, applied: Applied) -> None:
+        low, high = -self.terminal.scale, self.limits.maximum + self.terminal.scale
+        assert all(low <= p <= high for p in applied.after), 'I5'
+        if applied.tripped_t >= applied.sent_t or applied.t - applied.sent_t > self.watchdog:
+            self.late += 1
+            event('a write delayed beyond the watchdog, after its last check')
+            return
+        before, after = np.array(applied.before), np.array(applied.after)
+        rise = after - np.maximum(before, 0.0)
+        assert rise.max() <= 2.0 * self.limits.slew * self.cycle + self.terminal.scale, ('I1', applied)
+        assert applied.is_newest, 'I7'
+        rising = (after > before) & (after > 1.5 * self.terminal.scale)
+        if rising.any():
+            assert applied.zero_read_t > applied.tripped_t, 'I2: zero was not confirmed'
+            assert self.near_zero_t >= applied.tripped_t, 'I2: no command near zero'
+            age = applied.t - self.commanded_t
+            assert age <= self.limits.command_timeout + 2.0 * WIRE_S + 0.24 * self.watchdog, ('I3', age)
+            assert not self.stopped, 'I6'
+            over = (after - np.array(applied.read))[rising]
+            assert over.max() <= self.limits.ahead + 1.5 * self.terminal.scale, ('I11', applied)
+
+    # ---- helpers -------------------------------------------------------------------------------------------------
+
+    def command(
+        self,
+        pressure: list[float],
+        age: float = 0.0,
+        publisher: int = 0,
+        is_handover: bool = False,
+        decided_t: float = math.inf,
+    ) -> None:
+        """A publisher commands what was decided `age` seconds ago by the wall clock; note what may be followed."""
+        self.sequences[publisher] += 1
+        now_ns = self.world.now_ns()
+        stamp_ns, number = now_ns - round(age * 1e9), self.sequences[publisher]
+        sent = Command(self.world.boot, now_ns, stamp_ns, number, is_handover, b'', tuple(pressure))
+        self.stream.command(Command.unpack(sent.pack()))
+        if not self.armed:
+            return
+        takes_over = self.gives_way and is_handover
+        if self.master not in (None, publisher) and not takes_over and self.rivals_t is None:
+            self.rivals_t = self.world.boot
+        self.gives_way = is_handover and self.master == publisher
+        self.master = publisher
+        if abs(age) <= self.limits.command_timeout and self.rivals_t is None:
+            self.commanded_t = max(self.commanded_t, min(decided_t, self.world.boot - max(age, 0.0)))
+            if max(map(abs, pressure), default=math.inf) <= 0.02 * self.limits.largest:
+                self.near_zero_t = self.world.boot
+
+    def forget_publishers(self) -> None:
+        self.master, self.gives_way, self.rivals_t = None, False, None
+
+    def filled(self) -> bool:
+        return max(self.terminal.setpoints()) > self.terminal.scale
+
+    def is_open(self) -> bool:
+        """Whether all is well and nothing is planned to happen."""
+        quiet = not self.planned() and self.terminal.listening
+        return quiet and not self.stream.error
+
+    def planned(self) -> float:
+        """Seconds of pauses and delays that are still to come."""
+        queues = [*self.world.pauses.values(), self.terminal.requests.delays, self.terminal.answers.delays]
+        return sum(x for queue in queues for x in queue)
+
+
+class Stop:
+    """An event that nobody sets; waiting for it takes time of the world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def wait(self, duration: float) -> bool:
+        self._world.run_until(self._world.boot + duration)
+        return False
+
+
+UNTIL_FOUND = (Phase.generate,)  # the mutation run wants to know whether, not the shortest way
+RUNS = settings(
+    phases=UNTIL_FOUND if os.environ.get('UNTIL_FOUND') else tuple(Phase),
+    max_examples=int(os.environ.get('AIR_PATH_RUNS', 0)) or fuzz_count(300, 2000),
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestAirPath = AirPath.TestCase
+TestAirPath.settings = RUNS

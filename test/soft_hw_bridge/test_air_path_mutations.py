@@ -1,0 +1,110 @@
+"""The rules of the air path, taken out one by one: the state machine finds each of them missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PRESSURE = 'soft_hw_bridge/pressure'
+
+RULES = {  # what is taken out: file, text, what stands there instead
+    'I1 contact lease before a write': (
+        'modbus_tcp.py',
+        'self._lease.check()  # the last thing before the kernel has it',
+        'pass',
+    ),
+    'I1 lease judged at each answer': (
+        'contact_lease.py',
+        'self.check()\n        self._contact_t',
+        'self._contact_t',
+    ),
+    'I1 set points read back': (
+        'modbus.py',
+        'if self._written is None or (held != self._written).any():',
+        'if False:',
+    ),
+    'I1 catch-up of two cycles': ('safety.py', '_CYCLES_PER_STEP = 2.0', '_CYCLES_PER_STEP = 9.0'),
+    'I2 zero after a loss': ('stream.py', 'self._output = np.zeros(len(self.names))', 'pass'),
+    'I2 command near zero': ('safety.py', 'if self._begins_at_zero and max(', 'if False and max('),
+    'I3 command time-out': ('safety.py', '<= t - self._commanded_t <=', '<= 0.0 * t <='),
+    'I3 age of a command': ('safety.py', 'if not abs(age) <= self.limits.command_timeout:', 'if False:'),
+    'I3 age counts': ('safety.py', 'self._commanded_t = t - max(age, 0.0)', 'self._commanded_t = t'),
+    'I4 watchdog set': (
+        'modbus.py',
+        'self._connected().write(register.address, self._watchdog_words(register))\n            self._check_watchdog()',
+        'pass',
+    ),
+    'I4 watchdog read again': (
+        'modbus.py',
+        'if self._boot() - self._watchdog_checked_t >= _CHECK_WATCHDOG_S:',
+        'if False:',
+    ),
+    'I5 limits': (
+        'register_map.py',
+        'np.minimum(np.maximum(counts, low), high)',
+        'np.minimum(counts, 65535)',
+    ),
+    'I6 disarm vents': ('safety.py', "self._vent('disarmed')", 'pass'),
+    'I6 stop vents': ('safety.py', 'self._vent(reason)\n        self.lost()', 'self._vent(reason)'),
+    'I7 answers belong to requests': (
+        'modbus_tcp.py',
+        'if (transaction, protocol, unit) != (self._transaction, 0, self._unit):',
+        'if False:',
+    ),
+    'I3 wall clock that was set': (
+        'stream.py',
+        'if abs(command.heard_t - self._clock_set_t) <= self.limits.command_timeout:',
+        'if False:',
+    ),
+    'I9 second publisher': ('master.py', "self.problem = 'commands from two publishers'", 'pass'),
+    'I9 hand-over that both declare': (
+        'master.py',
+        'if self._gives_way and command.is_handover:',
+        'if command.is_handover:',
+    ),
+    'I9 until armed again': (
+        'master.py',
+        'if self.problem:\n',
+        'if self.problem and not (self.__init__()):\n',
+    ),
+    'I10 nothing escapes poll': (
+        'stream.py',
+        'except DeviceError as error:\n            self._lose(str(error))\n            return []\n'
+        '        except Exception as error:',
+        'except KeyError as error:',
+    ),
+    'I11 not far ahead of the measurement': (
+        'safety.py',
+        'target = np.minimum(target, np.maximum(self._measured + self.limits.ahead, 0.0))',
+        'pass',
+    ),
+}
+
+
+@pytest.mark.skipif(not os.environ.get('SOFT_ROBOT_LONG'), reason='make test-long runs it')
+@pytest.mark.parametrize('name', RULES)
+def test_a_missing_rule_is_found(name: str, tmp_path: Path) -> None:
+    file, text, instead = RULES[name]
+    for folder in ('soft_hw_bridge', 'soft_dynamics', 'test'):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns('__pycache__'))
+    shutil.copy(ROOT / 'pyproject.toml', tmp_path)
+    path = tmp_path / PRESSURE / file
+    source = path.read_text(encoding='utf-8')
+    assert source.count(text) == 1, f'{file} no longer has: {text}'
+    path.write_text(source.replace(text, instead), encoding='utf-8')
+    env = {k: v for k, v in os.environ.items() if k != 'SOFT_ROBOT_LONG'} | {
+        'PYTHONPATH': str(tmp_path),
+        'UNTIL_FOUND': '1',
+    }
+    run = [sys.executable, '-m', 'pytest', '-q', '-x', 'test/soft_hw_bridge/test_air_path.py']
+    done = subprocess.run(
+        run, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 1, f'not found without {name}: {done.stdout[-2000:]}{done.stderr[-2000:]}'
+    assert 'state.build(' in done.stdout, done.stdout[-2000:]  # the machine's steps, and no other error
