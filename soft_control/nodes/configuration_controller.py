@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +13,7 @@ from soft_control.nodes.controller import ControllerConfig, ControllerNode
 from soft_control.predictive import PredictiveLaw
 from soft_control.references import JointPath
 from soft_dynamics.arguments import Array
+from soft_dynamics.boot_time import boot_time
 from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.run import run_node
 
@@ -60,7 +60,7 @@ class ConfigurationController(ControllerNode):
         return path
 
     def _follow(self, t: float, message: JointTrajectory) -> None:
-        stamp_ns, passed = time_to_ns(message.header.stamp), time.monotonic() - t
+        stamp_ns, passed = time_to_ns(message.header.stamp), boot_time() - t
         delay = (stamp_ns - self.get_clock().now().nanoseconds) * 1e-9 + passed if stamp_ns else 0.0
         present = self.present(t)
         columns = _columns(message, self.robot.coordinate_names)

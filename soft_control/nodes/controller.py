@@ -12,8 +12,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from rcl_interfaces.msg import SetParametersResult
-from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
@@ -24,15 +22,18 @@ from soft_control.loop import Actuate, ControlLoop, Law
 from soft_control.predictive import PredictiveGains
 from soft_control.safety import LONGEST_STEP, Memory, Mode, State
 from soft_dynamics.arguments import Array
+from soft_dynamics.boot_time import boot_time
 from soft_dynamics.counters import ERROR, OK, STALE, WARN, Status
 from soft_dynamics.pace import Pace
 from soft_dynamics.robot import Robot, load
 from soft_dynamics.ros.conversions import flat_reader, flat_writer, float64s
 from soft_dynamics.ros.diagnostics import Diagnostics
-from soft_dynamics.ros.executor import Silence, in_passing
+from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.lifecycle import ManagedNode
+from soft_dynamics.ros.message_watchdog import MessageWatchdog
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND
+from soft_dynamics.stamp_clock import StampClock
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # worth less than the next one
 _LARGEST = 200_000  # [bytes] of a reference: rclpy needs 10 ms and more for 100 kB, while no command is made
@@ -41,7 +42,6 @@ _DECLARE_TIME = (
     0.1  # [s] after activation, for the pressure bridge; DDS may drop a single message for the next
 )
 _TELL_PERIOD = 1.0  # [s] at least between two lines about the same mode
-_REAL_TIME = 'use_sim_time must be false: a controller runs in real time'
 _LEVELS = {Mode.FOLLOWING: OK, Mode.IDLE: WARN, Mode.VENTING: WARN, Mode.STOPPED: ERROR}
 
 
@@ -72,11 +72,10 @@ class ControllerNode(ManagedNode):
     of references at the next reference. Time is real: use_sim_time is refused.
     """
 
+    refuses_simulated_time = True
+
     def __init__(self, node_name: str, config_class: type[Any]) -> None:
         super().__init__(node_name)
-        if self.get_parameter('use_sim_time').value:
-            raise ValueError(_REAL_TIME)
-        self.add_on_set_parameters_callback(_refuse_simulated_time)
         bind_config(self, config_class, self._on_change)
         numba.set_num_threads(1)  # threads of a parallel loop wait for each other longer than one state takes
         self.robot: Robot = load(self.config.robot)
@@ -87,8 +86,9 @@ class ControllerNode(ManagedNode):
         self._commanded: tuple[float, Array] | None = None  # by whoever is in control: time, pressures
         self._told = (Mode.IDLE, '')
         self._told_t: dict[Mode, float] = {}
+        self.stamps = StampClock(self.loop.limits.state_timeout)
         self._declared_t = -math.inf  # [s] until then its commands declare that it takes over
-        self._awake_t, self._yielded = time.monotonic(), False
+        self._awake_t, self._yielded = boot_time(), False
         self._pace = Pace(self.config.rate)
         names = list(self.robot.chamber_names)
         command = ChamberPressures(names=names, pressure=float64s(np.zeros(len(names))))
@@ -109,7 +109,10 @@ class ControllerNode(ManagedNode):
         )
         self.create_service(Trigger, '~/emergency_stop', self._on_emergency_stop)
         self.diagnostics = Diagnostics(self, self.robot.name, {'control': self._status})
-        self._silence = Silence(self, 1.5 / self.config.rate, self._on_silence)
+        safety = self.robot.description.safety
+        self._measured_lasts = safety.command_timeout  # [s]
+        timeout = min(safety.state_timeout, safety.command_timeout)
+        self._watchdog = MessageWatchdog(self, 1.5 / self.config.rate, timeout, self._on_silence)
 
     @abstractmethod
     def make_law(self, config: Any) -> Law:
@@ -123,7 +126,7 @@ class ControllerNode(ManagedNode):
         """Call follow(time [s], message) with those of a topic; if it raises ValueError the reference before stays."""
 
         def on_reference(data: bytes) -> None:
-            t = time.monotonic()
+            t = boot_time()
             try:
                 if len(data) > _LARGEST:
                     raise ValueError(f'expected at most {_LARGEST} bytes, got {len(data)}: take fewer points')
@@ -151,7 +154,7 @@ class ControllerNode(ManagedNode):
         return super().on_configure(state)
 
     def on_activate(self, state: Any) -> Any:
-        t, last, estimate = time.monotonic(), self._commanded, self.loop.state
+        t, last, estimate = boot_time(), self._commanded, self.loop.state
         taken_over = last is not None and t - last[0] <= self.robot.description.safety.command_timeout
         self.loop.begin(t, last[1] if last is not None and taken_over else None)
         if estimate is not None:
@@ -201,8 +204,15 @@ class ControllerNode(ManagedNode):
         loop.begin(0.0)
         return loop
 
+    def look(self) -> float:
+        """Return the time [s], after a look at the wall clock, which may have been set."""
+        if self.stamps.look():
+            by = f'{self.stamps.set_by:+.3f} s'
+            self.get_logger().warning(f'the wall clock was set by {by}: venting, stamps cannot be trusted')
+        return self.stamps.t
+
     def _on_state(self, data: bytes) -> None:
-        t = time.monotonic()
+        t = self.look()
         try:
             stamp_ns, (_, _, names, _), (q, qd, *_) = self._read_state.read(data)
         except ValueError:
@@ -212,37 +222,37 @@ class ControllerNode(ManagedNode):
                 f'state of other coordinates than those of {self.robot.name}', throttle_duration_sec=1.0
             )
             return
-        now_ns = time.time_ns()  # ROS's clock, for time is real, without its objects
-        age = (now_ns - stamp_ns) * 1e-9
-        self.loop.feed(State(t - age, q, qd))
+        self.loop.feed(State(self.stamps.time_of(stamp_ns), q, qd))
         self._awake_t = t
-        self._silence.heard()
+        self._watchdog.heard()
         if self._pace.take(t):
-            self._cycle(t, now_ns)
+            self._cycle(t)
 
     def _on_measured(self, data: bytes) -> None:
         with suppress(ValueError):
-            _, (_, names, *_), (pressure,) = self._read_measured.read(data)
-            if names == self.robot.chamber_names and pressure.size == len(names):
-                self.loop.feed_pressure(time.monotonic(), pressure)
+            stamp_ns, (_, names, *_), (pressure,) = self._read_measured.read(data)
+            t = boot_time()
+            is_old = stamp_ns and t - self.stamps.time_of(stamp_ns) > self._measured_lasts
+            if names == self.robot.chamber_names and pressure.size == len(names) and not is_old:
+                self.loop.feed_pressure(t, pressure)
 
     def _on_silence(self) -> None:
-        t = time.monotonic()
+        t = self.look()
         held_up = t - self._awake_t > 0.5 * self.loop.limits.state_timeout
         self._awake_t = t
         if held_up and not self._yielded:  # a state may be waiting behind this call: judge its age next time
             self._yielded = True
             return
         self._yielded = False
-        self._cycle(t, time.time_ns())
+        self._cycle(t)
 
-    def _cycle(self, t: float, now_ns: int) -> None:
-        """Decide and publish the command of time t, which is now_ns by the clock of ROS."""
+    def _cycle(self, t: float) -> None:
+        """Decide and publish the command of time t, that of the last look."""
         if not self.active:
             return
         memory = self.loop.step(t)
         writer = self._write_command if t > self._declared_t else self._write_handover
-        self._publisher.publish(writer.write(now_ns, memory.pressure))
+        self._publisher.publish(writer.write(self.stamps.now_ns, memory.pressure))
         if (memory.mode, memory.reason) != self._told:
             self._tell(t, memory)
 
@@ -274,7 +284,7 @@ class ControllerNode(ManagedNode):
         if pressure.size == len(self.robot.chamber_names) and np.all(np.isfinite(pressure)):
             limits = self.loop.limits
             pressure = np.clip(pressure, limits.pressure_min, limits.pressure_max)
-            self._commanded = time.monotonic(), pressure
+            self._commanded = boot_time(), pressure
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         """Stop now if active, else when activated: whoever presses the button does not know the state."""
@@ -302,8 +312,3 @@ def _check_rate(robot: Robot, rate: float) -> None:
     least_rate = _CYCLES_PER_TIMEOUT / robot.description.safety.command_timeout
     if rate < least_rate:
         raise ValueError(f'rate must be at least {least_rate:g} Hz for {robot.name}, got {rate:g}')
-
-
-def _refuse_simulated_time(parameters: list[Parameter]) -> SetParametersResult:
-    simulated = any(p.name == 'use_sim_time' and p.value for p in parameters)
-    return SetParametersResult(successful=not simulated, reason=_REAL_TIME if simulated else '')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped
 from scipy.spatial.transform import Rotation
+from std_msgs.msg import Header
 
 from soft_control.loop import Law
 from soft_control.nodes.controller import LATEST, ControllerConfig, ControllerNode
@@ -28,6 +28,7 @@ from soft_dynamics.ros.run import run_node
 _MOCAP_LASTS = 0.5  # [s] motion capture is heard no more after so long
 _MOST_POSES = 500  # in one list: to look at more would hold up the commands
 _LONGEST_PERIOD = 0.5  # [s] poses further apart in time are no stream
+_OLDEST = 1.0  # [s] poses stamped longer ago come from a played bag, or a computer with another time
 
 
 @dataclass(frozen=True)
@@ -85,33 +86,36 @@ class TaskController(ControllerNode):
 
         The world of a tracking system is taken for `world`, as the estimator does.
         """
-        t, frame = time.monotonic(), message.header.frame_id
+        t, frame = self.look(), message.header.frame_id
         if kind == 'mocap':
             self._mocap_t = t
         elif t - self._mocap_t < _MOCAP_LASTS:
             return
-        age = (self.get_clock().now().nanoseconds - time_to_ns(message.header.stamp)) * 1e-9
+        stamp_ns = time_to_ns(message.header.stamp)
         try:
             X_WF = self._from_frame('world' if frame == f'{kind}_world' else frame)
-            self.loop.feed_tip(t - age, X_WF @ _matrix(message.pose) @ X_ST)
+            self.loop.feed_tip(self.stamps.time_of(stamp_ns), X_WF @ _matrix(message.pose) @ X_ST)
         except ValueError as error:
             self.get_logger().warning(f'{kind}: tip left out: {error}', throttle_duration_sec=5.0)
 
     def _follow_stream(self, t: float, message: PoseStamped) -> None:
         period, timeout = t - self._pose_t, self.config.reference_timeout or math.inf
         self._pose_t = t
-        self._follow(
-            t, message.header.frame_id, [message.pose], period if period < _LONGEST_PERIOD else 0.0, timeout
-        )
+        self._follow(t, message.header, [message.pose], period if period < _LONGEST_PERIOD else 0.0, timeout)
 
     def _follow_list(self, t: float, message: PoseArray) -> None:
         if len(message.poses) > _MOST_POSES:
             raise ValueError(f'poses: expected at most {_MOST_POSES}, got {len(message.poses)}')
-        self._follow(t, message.header.frame_id, message.poses, 0.0, math.inf)
+        self._follow(t, message.header, message.poses, 0.0, math.inf)
 
-    def _follow(self, t: float, frame: str, poses: Iterable[Pose], least_time: float, timeout: float) -> None:
+    def _follow(
+        self, t: float, header: Header, poses: Iterable[Pose], least_time: float, timeout: float
+    ) -> None:
+        stamp_ns = time_to_ns(header.stamp)
+        if stamp_ns and not t - self.stamps.time_of(stamp_ns) <= _OLDEST:
+            raise ValueError(f'stamp: expected none or one of the last {_OLDEST:g} s')
         start, state, limits = self.present(t).X_WT, self.loop.state, self.loop.limits
-        X_WF, q = self._from_frame(frame), self.robot.rest if state is None else state.q
+        X_WF, q = self._from_frame(header.frame_id), self.robot.rest if state is None else state.q
         targets = [X_WF @ _matrix(pose) for pose in poses]
         for fault in (pose_reference_fault(limits, q, X_WT, None, 0.0) for X_WT in targets):
             if fault:

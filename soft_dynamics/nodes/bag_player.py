@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from soft_dynamics.ros.run import run_node
 
 _PERIOD = 0.002  # [s] how often it looks for messages whose time has come
 _ACK_TIMEOUT = 1.0  # [s]
+_COMMAND = 'pressure/command'
+_MOVES = re.compile(rf'(.*/)({_COMMAND}|reference/[^/]+)')  # topics that move an arm
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,10 @@ class Config:
 
 
 class BagPlayer(Node):
-    """Publishes the messages of a bag at their times, with the QoS they were recorded with."""
+    """Publishes the messages of a bag at their times, with the QoS they were recorded with.
+
+    Commands and references are published under `replayed/`: a recording must not move the arm.
+    """
 
     config: Config
     _messages: Iterator[Message]
@@ -133,7 +139,16 @@ class BagPlayer(Node):
                 raise BagError(self._bag.path, reason) from None
             self.get_logger().warning(f'not played: {reason}')
             return
-        self._by_topic[topic] = self.create_publisher(msg_class, topic, played_qos(self._bag.qos(topic)))
+        moves = _MOVES.fullmatch(topic)
+        name = f'{moves[1]}replayed/{moves[2]}' if moves else topic
+        publisher = self.create_publisher(msg_class, name, played_qos(self._bag.qos(topic)))
+        if publisher.topic_name.endswith(f'/{_COMMAND}') and not publisher.topic_name.endswith(
+            f'/replayed/{_COMMAND}'
+        ):
+            raise ValueError(f'{publisher.topic_name}: recorded messages may not be played there')
+        if moves:
+            self.get_logger().info(f'{topic} is played as {publisher.topic_name}')
+        self._by_topic[topic] = publisher
 
     def _finish(self) -> None:
         for publisher in self._by_topic.values():

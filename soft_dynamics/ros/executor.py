@@ -2,8 +2,10 @@
 
 rclpy's SingleThreadedExecutor makes its wait set, and a coroutine with a task around the callback, anew for each
 message; that takes longer than most callbacks do. To be woken costs as much again, so a node that has use for some
-messages only when others come takes them `in_passing`, and one that has to act when none come has a `Silence`: to set
-back a timer of ROS with every message would wake the node once more.
+messages only when others come takes them `in_passing`.
+
+It changes rates, never what is safe: under rclpy's executors messages in passing are those of ordinary subscriptions,
+and time-outs are ordinary timers (`message_watchdog`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from typing import Any
 from rclpy.exceptions import InvalidHandle
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
-from rclpy.node import Node
 from rclpy.subscription import Subscription
 
 _WHOLE_PERIOD = 0.5  # [s] so often rclpy's own way is gone too, which also looks at QoS events
@@ -25,40 +26,6 @@ _SERVICE_PERIOD = 0.02  # [s] so often services are looked at while messages str
 def in_passing(subscription: Subscription, is_in_passing: bool = True, has_time: bool = False) -> None:
     """Let the executor not wait for these messages, but take them all before, or after, whatever else it has to do."""
     subscription.is_in_passing, subscription.has_time = is_in_passing, has_time
-
-
-class Silence:
-    """Calls back when `heard` was not called for a time [s], and again whenever that time has passed.
-
-    A LeanExecutor does it, which `run_node` spins every node with; other executors know nothing of it.
-    """
-
-    def __init__(self, node: Node, period: float, callback: Callable[[], None]) -> None:
-        self._node, self._period, self._callback = node, period, callback
-        self.heard()
-        self._enlist(_silences(node) | {self})
-
-    def heard(self) -> None:
-        """Let the time begin anew."""
-        self.due = time.monotonic() + self._period
-
-    def call_if_due(self) -> None:
-        if time.monotonic() >= self.due:
-            self.heard()
-            self._callback()
-
-    def close(self) -> None:
-        """Call no more."""
-        self._enlist(_silences(self._node) - {self})
-
-    def _enlist(self, silences: frozenset[Silence]) -> None:
-        self._node.silences = silences
-        if self._node.executor is not None:
-            self._node.executor.wake()
-
-
-def _silences(node: Any) -> frozenset[Silence]:
-    return getattr(node, 'silences', frozenset())
 
 
 def take_all(subscription: Subscription) -> None:
@@ -101,14 +68,7 @@ class LeanExecutor(SingleThreadedExecutor):
         return bool(super().add_node(node))
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
-        """Wait until something is ready, for a bounded time, and call every timer and subscription that is."""
-        self._spin_once(timeout_sec)
-        for silence in self._silences:
-            if not self._stale:
-                silence.call_if_due()
-
-    def _spin_once(self, timeout_sec: float | None) -> None:
-        """Go the short way, and rclpy's own now and then.
+        """Wait until something is ready, for a bounded time, and call every timer and subscription that is.
 
         A node has a dozen services, and to wait for them costs as much as all the rest: while messages stream in they
         are looked at now and then, which delays a request by _SERVICE_PERIOD at most.
@@ -120,13 +80,12 @@ class LeanExecutor(SingleThreadedExecutor):
             self._whole_t = t
             super().spin_once(0.0)
             return
-        until = [each.due - t for each in self._silences] + ([] if timeout_sec is None else [timeout_sec])
         left = self._full_t + _SERVICE_PERIOD - t
         if self._streams and left > 0.0:
-            self._wait(self._short, min([left, *until]))
+            self._wait(self._short, left if timeout_sec is None else min(left, timeout_sec))
             return
         self._full_t = t
-        self._wait(self._full, min(until) if until else None)
+        self._wait(self._full, timeout_sec)
         if any(self._full[0].get_ready_entities(kind) for kind in ('service', 'client')):
             super().spin_once(0.0)
 
@@ -161,7 +120,6 @@ class LeanExecutor(SingleThreadedExecutor):
         self._full = self._waiting(subscriptions, guards, timers, clients, services)
         self._subscriptions = {each.handle.pointer: each for each in subscriptions}
         self._timers = {each.handle.pointer: each for each in timers}
-        self._silences = [each for node in nodes for each in _silences(node)]
 
     def _waiting(self, *kinds: list[Any]) -> _Waiting:
         """A wait set for subscriptions, guard conditions, timers, clients and services, and how it is filled."""
@@ -180,19 +138,22 @@ class LeanExecutor(SingleThreadedExecutor):
         return bool(self._tasks)
 
     def _call_ready(self, wait_set: Any) -> None:
-        """Call what is ready; once entities have changed, the rest is found again by the next wait."""
+        """Call what is ready; once entities have changed, the rest is found again by the next wait.
+
+        Messages come first: a timer that watches for them may not be ready any more.
+        """
         self._take_each(self._before)
-        for pointer in wait_set.get_ready_entities('timer'):
-            timer = self._timers[pointer]
-            if not self._stale and timer.handle.is_timer_ready():
-                timer.handle.call_timer()
-                timer.callback()
         heard = wait_set.get_ready_entities('subscription')
         self._streams = bool(heard)
         for pointer in heard:
             if self._stale:
                 return
             _take(self._subscriptions[pointer])
+        for pointer in wait_set.get_ready_entities('timer'):
+            timer = self._timers[pointer]
+            if not self._stale and timer.handle.is_timer_ready():
+                timer.handle.call_timer()
+                timer.callback()
         self._take_each(self._after)
 
     def _take_each(self, subscriptions: list[Subscription]) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 from lifecycle_msgs.msg import State
 from lifecycle_msgs.srv import ChangeState
-from rcl_interfaces.msg import ParameterDescriptor
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
 
 from soft_dynamics.ros.report import report
 
@@ -22,6 +23,7 @@ SUCCESS, FAILURE, ERROR = (
     TransitionCallbackReturn.ERROR,
 )
 AUTOSTART = 'configure and activate at start'
+_REAL_TIME = 'use_sim_time must be false: this node commands hardware'
 
 
 class ManagedNode(LifecycleNode):
@@ -36,10 +38,18 @@ class ManagedNode(LifecycleNode):
     - shutdown by service, SIGINT, SIGTERM or SIGHUP: on_deactivate if active, on_cleanup if configured, on_shutdown.
 
     Parameter `autostart` (default true): configure and activate as soon as the node runs.
+
+    A class that commands hardware sets `refuses_simulated_time`: with a played clock, recorded messages would be new.
     """
+
+    refuses_simulated_time = False
 
     def __init__(self, node_name: str, **kwargs: Any) -> None:
         super().__init__(node_name, **kwargs)
+        if self.refuses_simulated_time:
+            if self.get_parameter('use_sim_time').value:
+                raise ValueError(_REAL_TIME)
+            self.add_on_set_parameters_callback(_refuse_simulated_time)
         self._callbacks = {
             State.TRANSITION_STATE_CONFIGURING: self._upward(self.on_configure, self.on_cleanup),
             State.TRANSITION_STATE_ACTIVATING: self._upward(self.on_activate, self.on_deactivate),
@@ -125,3 +135,8 @@ class ManagedNode(LifecycleNode):
         except RuntimeError:
             response.success = False
             return response
+
+
+def _refuse_simulated_time(parameters: list[Parameter]) -> SetParametersResult:
+    simulated = any(p.name == 'use_sim_time' and p.value for p in parameters)
+    return SetParametersResult(successful=not simulated, reason=_REAL_TIME if simulated else '')

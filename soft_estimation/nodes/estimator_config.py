@@ -49,6 +49,8 @@ class Config:
         for name in ('rate', 'sensor_rate', 'blackout_limit'):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f'{name} must be > 0, got {getattr(self, name)}')
+        if not 1e-3 <= self.rate <= 1e4:
+            raise ValueError(f'rate must be 0.001 to 10000, got {self.rate}')
 
 
 class Setup(NamedTuple):

@@ -14,11 +14,12 @@ from soft_dynamics.counters import ERROR, OK, STALE, WARN, RateCounter, Status, 
 from soft_dynamics.errors import SoftRobotError
 from soft_dynamics.pace import Pace
 from soft_dynamics.ros.diagnostics import Diagnostics
-from soft_dynamics.ros.executor import Silence
 from soft_dynamics.ros.lifecycle import ManagedNode
+from soft_dynamics.ros.message_watchdog import MessageWatchdog
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import STATE
 from soft_dynamics.ros.run import run_node
+from soft_dynamics.stamp_clock import StampClock
 from soft_estimation.in_order import InOrder
 from soft_estimation.nodes.estimator_config import POSE_KINDS, Config, Setup
 from soft_estimation.nodes.load_outputs import LoadOutputs
@@ -31,7 +32,7 @@ LEAP = 2.0  # [s] the same with at_samples: the clock of a bag that is played fa
 HOLD_NS = (
     50_000_000  # with at_samples: how much later than the newest a sample may arrive and still be in order
 )
-JUMP_LIMIT_NS = 500_000_000  # a clock that goes back further has been set anew: a bag that starts over
+JUMP_LIMIT_NS = 500_000_000  # a simulated clock that goes back further belongs to a bag that starts over
 OLD = 0.25  # [s] a newest sample of more than that age is worth a warning
 FAILURES = (ValueError, ArithmeticError, SoftRobotError)  # of a filter that was led astray
 
@@ -52,12 +53,13 @@ class StateEstimator(ManagedNode):
         numba.set_num_threads(1)  # a single state is done sooner than a second thread wakes up
         self._setup = Setup.of(self.config)
         self._estimator = self._setup.make_filter()  # what it refuses is refused now
-        self._clock = self.get_clock()
+        self._clock: Any = self.get_clock()
+        self._stamps = StampClock(self._setup.robot.description.safety.state_timeout)
         self._publisher = self.create_publisher(SoftState, 'state', STATE)
         self._diagnostics = Diagnostics(self, self._setup.robot.name, {'state': self._status})
         self._inputs: SensorInputs | None = None  # while configured
         self._loads: LoadOutputs | None = None
-        self._silence: Silence | None = None  # while active
+        self._watchdog: MessageWatchdog | None = None  # while active
 
     # ---- lifecycle -----------------------------------------------------------------------------------------------
 
@@ -78,13 +80,14 @@ class StateEstimator(ManagedNode):
         return super().on_configure(state)
 
     def on_activate(self, state: Any) -> Any:
-        self._silence = Silence(self, self._period, self._on_silence)
+        timeout = self._setup.robot.description.safety.state_timeout
+        self._watchdog = MessageWatchdog(self, self._period, timeout, self._on_silence)
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> Any:
-        if self._silence is not None:
-            self._silence.close()
-            self._silence = None
+        if self._watchdog is not None:
+            self._watchdog.close()
+            self._watchdog = None
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: Any) -> Any:
@@ -153,10 +156,10 @@ class StateEstimator(ManagedNode):
             return
         self._samples.tick(self._now_ns * 1e-9)
         is_due &= inputs.is_led_by(sample.kind, now)
-        if is_due and self._silence is not None:
+        if is_due and self._watchdog is not None:
             if not config.at_samples and not self._pace.take(now):
                 return
-            self._silence.heard()
+            self._watchdog.heard()
             self._publish(now)
 
     def _refuse(self, name: str, error: ValueError) -> None:
@@ -207,8 +210,11 @@ class StateEstimator(ManagedNode):
 
     def _clock_ns(self) -> int:
         now_ns = int(self._clock.now().nanoseconds)
-        if now_ns < self._now_ns - JUMP_LIMIT_NS:
-            self.get_logger().warning('the clock was set back: starting anew')
+        was_set = self._stamps.look()
+        if self._clock.ros_time_is_active or self._setup.config.at_samples:
+            was_set = now_ns < self._now_ns - JUMP_LIMIT_NS
+        if was_set:
+            self.get_logger().warning('the clock was set: starting over')
             self._start_over()
         self._now_ns = now_ns
         return now_ns

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import PoseStamped
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message, serialize_message
 from rosbags.rosbag2 import StoragePlugin, Writer
@@ -17,6 +18,7 @@ from rosbags.typesys import get_types_from_msg
 from rosgraph_msgs.msg import Clock
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
 
 from soft_dynamics.bags import BagWriter, open_bag
 from soft_dynamics.bags.types import standard_types
@@ -228,3 +230,43 @@ def test_mistakes_give_one_line(
     assert node.wait() == 1
     (message,) = [text for text in node.stderr.splitlines() if text.strip()]
     assert line in message
+
+
+def test_recorded_commands_and_references_are_played_beside_the_live_topics(
+    ros_process: Any, ros_client_node: Any, tmp_path: Path
+) -> None:
+    """A recording must not move the arm. References may be remapped onto it on purpose, commands may not."""
+    client, path = ros_client_node, tmp_path / 'run'
+    recorded = {
+        '/pressure/command': ChamberPressures(names=['p'], pressure=[1e5]),
+        '/arm1/pressure/command': ChamberPressures(names=['p'], pressure=[2e5]),
+        '/pressure/measured': ChamberPressures(names=['p'], pressure=[3e5]),
+        '/reference/pose': PoseStamped(),
+        '/arm1/reference/configuration': JointTrajectory(),
+    }
+    with BagWriter(path) as bag:
+        for k in range(5):
+            for topic, message in recorded.items():
+                msgtype = f'{type(message).__module__.split(".")[0]}/msg/{type(message).__name__}'
+                bag.write(topic, msgtype, serialize_message(message), START_NS + k * STEP_NS)
+    names = {
+        '/pressure/command': '/replayed/pressure/command',
+        '/arm1/pressure/command': '/arm1/replayed/pressure/command',
+        '/arm1/reference/configuration': '/arm1/replayed/reference/configuration',
+        '/reference/pose': '/reference/pose',
+    }
+    live = {topic: client.collect(type(message), topic, MANY) for topic, message in recorded.items()}
+    played = {topic: client.collect(type(recorded[topic]), names[topic], MANY) for topic in names}
+    params = {'bag': str(path), 'delay': DELAY}
+    player = ros_process(PLAYER, params, remap={'/replayed/reference/pose': '/reference/pose'})
+    client.spin_until(lambda: player.process.poll() is not None, 'end of the bag', 60.0)
+    client.spin_for(0.5)
+    assert player.wait() == 0, player.stderr
+    assert {topic for topic, heard in live.items() if heard} == {'/pressure/measured', '/reference/pose'}
+    assert {len(heard) for heard in played.values()} == {5}
+    assert '/pressure/command is played as /replayed/pressure/command' in player.stderr
+
+    for remapped in ('/replayed/pressure/command', '/pressure/measured'):
+        player = ros_process(PLAYER, params, remap={remapped: '/pressure/command'})
+        assert player.wait() == 1
+        assert '/pressure/command: recorded messages may not be played there' in player.stderr

@@ -12,6 +12,7 @@ import pytest
 import rclpy
 import yaml
 from geometry_msgs.msg import PoseStamped
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from ros.test_controllers import ACTUATION, ROBOT, SAFETY, poses, trajectory
@@ -24,8 +25,9 @@ from soft_control.nodes.configuration_controller import ConfigurationController
 from soft_control.nodes.controller import ControllerNode
 from soft_control.nodes.task_controller import TaskController
 from soft_control.safety import Memory, Mode, State
+from soft_dynamics.boot_time import boot_time
 from soft_dynamics.resources import robot_file
-from soft_dynamics.ros.conversions import float64s
+from soft_dynamics.ros.conversions import float64s, time_from_ns
 
 
 @pytest.fixture
@@ -56,14 +58,14 @@ def activate(node: ControllerNode) -> None:
     node.trigger_configure()
     node.trigger_activate()
     assert node.active
-    node.loop.feed(State(time.monotonic(), ROBOT.rest, np.zeros(8)))
+    node.loop.feed(State(boot_time(), ROBOT.rest, np.zeros(8)))
 
 
 def hear(node: ControllerNode, topic: str, message: Any) -> None:
     """Let a reference reach the node, of an arm at rest."""
     (subscription,) = (s for s in node.subscriptions if s.topic_name == topic)
     data = serialize_message(message)
-    node.loop.feed(State(time.monotonic(), ROBOT.rest, np.zeros(8)))
+    node.loop.feed(State(boot_time(), ROBOT.rest, np.zeros(8)))
     subscription.callback(data)
 
 
@@ -81,7 +83,7 @@ def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(
     def mode_when_active() -> Mode:
         node.trigger_activate()
         assert node.active
-        return node.loop.step(time.monotonic()).mode
+        return node.loop.step(boot_time()).mode
 
     if configured:
         node.trigger_configure()
@@ -165,7 +167,7 @@ def test_cycles_need_activation_and_one_that_was_held_up_first_lets_states_in(
     def silence(passed: float) -> int:
         cycles.clear()
         node.loop.step = lambda t: cycles.append(t) or node.loop.memory  # type: ignore[method-assign, func-returns-value]
-        node._awake_t = time.monotonic() - passed
+        node._awake_t = boot_time() - passed
         node._on_silence()
         return len(cycles)
 
@@ -187,7 +189,7 @@ def test_losing_control_is_a_warning_and_a_stop_an_error_told_once_a_second(
         memory = Memory(mode, np.zeros(16), t, reason=reason)
         node.loop.step = lambda _: memory  # type: ignore[method-assign]
         capfd.readouterr()
-        node._cycle(t, 0)
+        node._cycle(t)
         return capfd.readouterr().err.splitlines()
 
     (line,) = lines(0.0, Mode.FOLLOWING, '')
@@ -213,7 +215,7 @@ def test_parameters_that_no_law_takes_are_refused_when_they_are_set(
     (result,) = node.set_parameters([Parameter('gains.proportional', value=[1.0, 2.0, 3.0])])
     assert result.reason == 'proportional must have 1 or 8 entries, got 3'
     (result,) = node.set_parameters([Parameter('use_sim_time', value=True)])
-    assert result.reason == 'use_sim_time must be false: a controller runs in real time'
+    assert result.reason == 'use_sim_time must be false: this node commands hardware'
     capfd.readouterr()
     (result,) = node.set_parameters([Parameter('gains.proportional', value=[2.0])])
     assert result.successful
@@ -235,7 +237,7 @@ def test_gains_are_eased_for_valve_lag_and_rate_whatever_else_is_set(
     assert law.gains.proportional[0] == pytest.approx(0.05, abs=0.005)
 
 
-def test_a_rate_too_low_for_the_time_out_of_commands_and_simulated_time_are_refused(
+def test_a_rate_too_low_for_the_time_out_of_commands_is_refused(
     make_controller: Callable[..., Any], tmp_path: Path
 ) -> None:
     data = yaml.safe_load(robot_file('honeycomb_arm').read_text())
@@ -243,9 +245,38 @@ def test_a_rate_too_low_for_the_time_out_of_commands_and_simulated_time_are_refu
     (tmp_path / 'quick.yaml').write_text(yaml.safe_dump(data))
     with pytest.raises(ValueError, match='rate must be at least 40 Hz for honeycomb_arm, got 39'):
         make_controller(robot=tmp_path / 'quick.yaml', rate=39.0)
-    rclpy.shutdown()
-    with pytest.raises(ValueError, match='use_sim_time must be false'):
-        make_controller(use_sim_time=True)
+
+
+@pytest.mark.parametrize('kind', [TaskController, ConfigurationController])
+def test_callbacks_of_a_controller_never_run_at_once(make_controller: Callable[..., Any], kind: Any) -> None:
+    """Whatever the executor: all are in one group that excludes each other."""
+    node = make_controller(kind)
+    activate(node)
+    assert isinstance(node.default_callback_group, MutuallyExclusiveCallbackGroup)
+    entities = [*node.subscriptions, *node.timers, *node.services, *node.clients]
+    assert {each.callback_group for each in entities} == {node.default_callback_group}
+
+
+def test_measured_pressures_of_a_played_bag_are_not_taken(task_controller: TaskController) -> None:
+    node, heard = task_controller, list[Any]()
+    node.loop.feed_pressure = lambda t, pressure: heard.append(pressure)  # type: ignore[method-assign]
+    message = command(1e3)
+    for age_ns, taken in ((0, 1), (int(2e9), 1), (int(1e16), 1), (int(0.1e9), 2), (None, 3)):
+        stamp_ns = 0 if age_ns is None else time.time_ns() - age_ns
+        message.header.stamp = time_from_ns(stamp_ns)
+        node.look()
+        node._on_measured(serialize_message(message))
+        assert len(heard) == taken
+
+
+def test_poses_of_a_played_bag_are_refused(task_controller: TaskController) -> None:
+    node, message = task_controller, poses(np.full(8, 0.1))
+    activate(node)
+    for age_ns, refused in ((0, 0), (int(5e9), 1), (-int(5e9), 2), (int(0.5e9), 2)):
+        message.header.stamp = time_from_ns(time.time_ns() - age_ns)
+        node.look()
+        hear(node, '/reference/poses', message)
+        assert node.refused == refused
 
 
 @pytest.mark.parametrize(('rate', 'is_told'), [(50.0, False), (2000.0, True)])

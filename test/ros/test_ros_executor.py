@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from traceback import extract_stack
 from typing import Any
 
@@ -15,7 +14,7 @@ from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from soft_dynamics.ros.executor import LeanExecutor, Silence, in_passing
+from soft_dynamics.ros.executor import LeanExecutor, in_passing
 
 LIMIT = 30.0  # [s]
 
@@ -98,42 +97,6 @@ def test_messages_in_passing_wake_nobody_and_come_before_others(node: Any) -> No
     node.lean._whole_t = time.monotonic()
     until(node, lambda: heard[-1] == 'a')
     assert heard[-2:] == ['d', 'a']
-
-
-def test_silence_calls_back_when_nothing_is_heard_and_not_before(node: Any) -> None:
-    called: list[float] = []
-    silence = Silence(node, 0.2, lambda: called.append(time.monotonic()))
-    stop = time.monotonic() + 0.6
-    while time.monotonic() < stop:
-        node.lean.spin_once(timeout_sec=0.05)
-        silence.heard()
-    assert not called
-    until(node, lambda: len(called) == 3)
-    assert called[0] - stop >= 0.14
-    assert min(b - a for a, b in pairwise(called)) >= 0.2
-    silence.close()
-    stop = time.monotonic() + 0.5
-    while time.monotonic() < stop:
-        node.lean.spin_once(timeout_sec=0.05)
-    assert len(called) == 3
-
-
-def test_silence_is_broken_on_every_way(node: Any) -> None:
-    """Also on rclpy's own, which is gone as long as a callback that it began is not done."""
-    called: list[int] = []
-    Silence(node, 0.0, lambda: called.append(len(called)))
-    node.lean._is_busy = lambda: True
-    until(node, lambda: len(called) > 3)
-
-
-def test_to_hear_something_does_not_wake_the_executor(node: Any) -> None:
-    silence = Silence(node, 10.0, lambda: None)
-    wakes, stop = 0, time.monotonic() + 1.0
-    while time.monotonic() < stop:
-        node.lean.spin_once(timeout_sec=0.1)
-        silence.heard()
-        wakes += 1
-    assert wakes < 20
 
 
 def test_entities_may_come_and_go_in_a_callback(node: Any) -> None:

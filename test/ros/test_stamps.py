@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import rclpy
 
+from soft_dynamics.stamp_clock import StampClock
 from soft_estimation.nodes.sensor_inputs import Sample
 from soft_estimation.nodes.state_estimator import HOLD_NS, StateEstimator
 
@@ -116,3 +118,33 @@ def test_with_at_samples_order_outlives_a_stamp_of_the_future(
     assert at_samples._refused == len(KINDS)
     last = 59 - HOLD_NS // STEP_NS
     assert tell.entered == {name: list(range(last + 1)) for name in KINDS}
+
+
+@pytest.mark.parametrize('step', [-3600.0, -0.2, 0.2, 3600.0])
+def test_a_wall_clock_that_is_set_starts_the_estimate_again(
+    live: Any, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    """Else samples from before a step back look new, and the state goes on without the sensors."""
+    clocks = {'wall': START_NS * 1e-9, 'boot': 0.0}
+    monkeypatch.setattr(
+        live, '_stamps', StampClock(0.1, lambda: round(clocks['wall'] * 1e9), lambda: clocks['boot'])
+    )
+    now = SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=round(clocks['wall'] * 1e9)))
+    now.ros_time_is_active = False
+    monkeypatch.setattr(live, '_clock', now)
+    before = live._estimator
+
+    def run(duration: float) -> None:
+        for _ in range(round(duration / 0.01)):
+            clocks['wall'] += 0.01
+            clocks['boot'] += 0.01
+            live._clock_ns()
+
+    run(1.0)
+    assert live._estimator is before
+    clocks['wall'] += step
+    run(0.01)
+    after = live._estimator
+    assert after is not before
+    run(1.0)
+    assert live._estimator is after

@@ -1,0 +1,118 @@
+"""Estimator and controller under rclpy's executors and the suite's own: whoever falls silent, the arm is vented."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray
+from ros.test_controllers import CONFIGURATION, ROBOT, Arm, good
+from soft_robot_suite.msg import BodyPoses, SoftState
+from trajectory_msgs.msg import JointTrajectory
+
+from soft_dynamics import quaternion
+from soft_dynamics.ros.conversions import float64s
+from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
+from soft_estimation.configuration import frame_index
+from soft_estimation.poses import pose_from_rpy
+from tools.simulation import patient
+
+CONTROLLER = 'soft_control.nodes.configuration_controller.ConfigurationController'
+ESTIMATOR = 'soft_estimation.nodes.state_estimator.StateEstimator'
+INFLATED = 20e3, ROBOT.description.actuation.pressure_max  # [Pa]
+
+
+class Cameras:
+    """Motion capture of the arm at rest, 50 times a second while `alive`."""
+
+    def __init__(self, node: Any) -> None:
+        mount = ROBOT.description.mount
+        X_WM, X_MF = pose_from_rpy(mount.position, mount.rpy), ROBOT.forward_kinematics(ROBOT.rest)
+        sensors = [s for s in ROBOT.description.sensors if s.kind == 'mocap']
+        X_WS = [X_WM @ X_MF[frame_index(ROBOT, s)] @ pose_from_rpy(s.position, s.rpy) for s in sensors]
+        quat_WS = [quaternion.from_rotation(X[:3, :3]) for X in X_WS]
+        self._frame = BodyPoses(
+            names=[s.name for s in sensors],
+            positions=float64s(np.ravel([X[:3, 3] for X in X_WS])),
+            orientations=float64s(np.ravel(quat_WS)),
+        )
+        self.alive, self._node = True, node
+        self._publisher = node.create_publisher(BodyPoses, 'mocap/frame', SENSOR)
+        node.create_timer(0.02, self._look)
+
+    def _look(self) -> None:
+        if self.alive:
+            self._frame.header.stamp = self._node.get_clock().now().to_msg()
+            self._publisher.publish(self._frame)
+
+
+class Reports:
+    """What the controller says on /diagnostics."""
+
+    def __init__(self, node: Any) -> None:
+        self.arrays: list[DiagnosticArray] = node.collect(DiagnosticArray, '/diagnostics', STATE)
+
+    def last(self) -> str:
+        """The newest verdict."""
+        own = [s for array in self.arrays for s in array.status if CONFIGURATION in s.name]
+        return f'{("OK", "WARN", "ERROR", "STALE")[own[-1].level[0]]} {own[-1].message}' if own else ''
+
+
+@pytest.mark.parametrize('executor', ['own', 'single-threaded', 'multi-threaded', 'events'])
+def test_silence_of_cameras_or_estimator_vents_under_any_executor(
+    ros_process: Callable[..., Any], ros_client_node: Any, tmp_path: Path, executor: str
+) -> None:
+    """Vented along the ramp, told, and vented until a new reference after the states are back."""
+    node, robot = ros_client_node, str(patient(ROBOT.name, tmp_path))
+    arm, cameras, reports = Arm(node), Cameras(node), Reports(node)
+    arm.alive = False  # the states are those of the estimator
+    states: list[SoftState] = node.collect(SoftState, 'state', STATE)
+
+    def spun(which: str, **parameters: Any) -> Any:
+        env = {'NODE': which, 'EXECUTOR': executor}
+        return ros_process('ros.nodes_for_test.spun', {'robot': robot, 'rate': 50.0} | parameters, env=env)
+
+    estimator = spun(ESTIMATOR, method='differentiator')
+    controller = spun(CONTROLLER)
+    references = node.announce(JointTrajectory, 'reference/configuration', COMMAND)
+
+    def inflate() -> None:
+        states.clear()
+        node.spin_until(lambda: len(states) > 10, 'states')
+        references.publish(good(CONFIGURATION))
+        arm.until_highest(*INFLATED)
+        node.spin_until(lambda: reports.last() == 'OK following', 'following controller')
+
+    def is_vented_and_told() -> None:
+        arm.until_vented()
+        node.spin_until(lambda: reports.last() == 'WARN no state for 0.5 s', 'verdict')
+
+    def stays_vented() -> None:
+        states.clear()
+        first = len(arm.commands)
+        node.spin_until(lambda: len(states) > 20 and len(arm.commands) > first + 20, 'states and commands')
+        assert not any(any(c.pressure) for c in arm.commands[first:]), 'the old reference was followed again'
+
+    inflate()
+    cameras.alive = False
+    states.clear()
+    is_vented_and_told()
+    assert len(states) > 3, 'no states are predicted while the cameras are silent'
+    cameras.alive = True
+    stays_vented()
+
+    inflate()
+    estimator.process.send_signal(signal.SIGSTOP)
+    is_vented_and_told()
+    estimator.process.send_signal(signal.SIGCONT)
+    stays_vented()
+
+    inflate()
+    estimator.kill()
+    is_vented_and_told()
+    arm.check_limits()
+    assert 'Traceback' not in controller.stderr + estimator.stderr
