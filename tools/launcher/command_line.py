@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import yaml
-
+from soft_dynamics import strict_yaml
 from tools.launcher import ament
 from tools.launcher.errors import LaunchError
 from tools.launcher.launch_file import ACTIONS, TAGS
@@ -135,6 +134,6 @@ def _show_arguments(file: Path, values: dict[str, str], environment: dict[str, s
 def _as_arguments(parameters: dict[str, Value]) -> list[str]:
     words = []
     for name, value in parameters.items():
-        text, *_ = yaml.safe_dump(value, default_flow_style=True, width=float('inf')).splitlines()
+        text, *_ = strict_yaml.dump(value, default_flow_style=True, width=float('inf')).splitlines()
         words += ['-p', f'{name}:={text}']
     return words

@@ -8,8 +8,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-import yaml
-
+from soft_dynamics import strict_yaml
 from tools.launcher.node import Node
 from tools.launcher.parameters import Value
 
@@ -34,7 +33,7 @@ class Process:
     def _write(self, parameters: dict[str, Value]) -> str:
         file = self.folder / f'{self.node.label}_{len(list(self.folder.iterdir()))}.yaml'
         content = {self.node.parameter_key: {'ros__parameters': parameters}}
-        file.write_text(yaml.dump(content, default_flow_style=False), encoding='utf-8')
+        file.write_text(strict_yaml.dump(content, default_flow_style=False), encoding='utf-8')
         return str(file)
 
     @property
