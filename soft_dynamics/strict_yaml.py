@@ -1,9 +1,9 @@
-"""The one way this suite reads YAML: the part of YAML 1.2 that means the same to people and to every program.
+"""The one way this suite reads YAML: strictly, with bounded work, every mistake in one line.
 
-Mappings, lists, texts, and the numbers, booleans and null of the core schema of YAML 1.2 (section 10.3.2): `010` is
-ten, `0o10` is eight, `1e3` is a number; `yes`, `1_000` and `1:30` are texts. Keys are texts. Refused: a key that stands
-twice in one mapping, aliases, anchors, merge keys, tags, directives, a second document, control characters, and
-whatever is larger than the limits below. The work is bounded before it is done, and nothing here is recursive.
+Texts, numbers, booleans and null are those of the core schema of YAML 1.2 (section 10.3.2): `010` is ten, `0o10` is
+eight, `1e3` is a number; `yes`, `1_000` and `1:30` are texts. Keys are texts. Refused: a key that stands twice in one
+mapping, aliases, anchors, merge keys, tags, directives, a second document, control characters, and whatever is larger
+than the limits below. Nothing here is recursive, so that no depth can exhaust the stack.
 """
 
 from __future__ import annotations

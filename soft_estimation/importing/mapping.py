@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
 
+from soft_dynamics.errors import shown
 from soft_dynamics.reader import LABEL, NAME, TOPIC, quantity, read
 from soft_dynamics.resources import share_folder
 from soft_dynamics.strict_yaml import YamlError, load
@@ -181,8 +182,14 @@ class Mapping:
             start = datetime.fromisoformat(self.start)
         except ValueError:
             raise ValueError(
-                f'start: expected a time as 2000-01-01T00:00:00+00:00, found {self.start!r}'
+                f'start: expected a time as 2000-01-01T00:00:00+00:00, found {shown(self.start)}'
             ) from None
+        if not 1970 < start.year < 2038:
+            raise ValueError(
+                f'start: expected a year from 1971 to 2037, which stamps can hold, found {shown(self.start)}'
+            )
+        if len(self.delimiter) != 1 or self.delimiter == '\n':
+            raise ValueError(f'delimiter: expected one character, found {shown(self.delimiter)}')
         if start.tzinfo is None:
             object.__setattr__(self, 'start', start.replace(tzinfo=timezone.utc).isoformat())
 

@@ -6,7 +6,6 @@ import argparse
 import os
 import shlex
 import sys
-import tempfile
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
@@ -71,8 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.show_all:
         nodes = [replace(node, shows_stdout=True) for node in nodes]
-    with tempfile.TemporaryDirectory(prefix='launch_params_') as folder:
-        return Supervisor([Process(node, Path(folder)) for node in nodes], options.debug).run()
+    return Supervisor([Process(node) for node in nodes], options.debug).run()
 
 
 def _parser() -> argparse.ArgumentParser:
