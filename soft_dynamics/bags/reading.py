@@ -68,14 +68,20 @@ class Bag:
 
     def decode(self, message: Message) -> Any:
         """The message as an object with the fields of its type; arrays are NumPy's."""
-        if message.msgtype not in self._types.types:
-            self._register(message.msgtype)
         with _damage(self.path):
+            if message.msgtype not in self._types.types:
+                self._register(message.msgtype)
             return self._types.deserialize_cdr(message.data, message.msgtype)
 
     def _register(self, msgtype: str) -> None:
         text = next(c.msgdef.data for c in self._reader.connections if c.msgtype == msgtype)
-        register_text(self._types, msgtype, text) if text else register(self._types, msgtype)
+        if text:
+            register_text(self._types, msgtype, text)
+            return
+        try:
+            register(self._types, msgtype)
+        except ValueError as error:
+            raise BagError(self.path, str(error)) from None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from fuzz import damaged, fuzz_count, spoiled_documents
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer, storage_mcap
 from test_bags import START_NS, STRING, TYPES, string_cdr, write
 
@@ -213,3 +214,28 @@ def test_metadata_are_read_by_the_strict_loader(
     assert old in content
     metadata.write_text(content.replace(old, new))
     assert line in refusal(tmp_path / 'run')
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+@pytest.mark.parametrize('spoiled', ['metadata', 'storage'])
+def test_spoiled_bags_are_read_or_refused_in_one_line(tmp_path: Path, storage: str, spoiled: str) -> None:
+    """Also their definitions of messages, and messages that are not what the definition says."""
+    write(tmp_path / 'run', storage, 3)
+    file = next(tmp_path.glob('run/*.yaml' if spoiled == 'metadata' else 'run/run_0.*'))
+    documents = (spoiled_documents if spoiled == 'metadata' else damaged)(
+        [file.read_bytes()], fuzz_count(500, 25_000)
+    )
+    for document in documents:
+        file.write_bytes(document)
+        line = complaint(tmp_path / 'run')
+        assert line.isprintable()
+        assert len(line) < 3000
+
+
+def complaint(path: Path) -> str:
+    """The text of a BagError, or nothing; any other exception passes through."""
+    try:
+        read(path)
+    except BagError as error:
+        return str(error)
+    return ''
