@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from .errors import RobotFileError, shown
+from .errors import RobotFileError, one_line, shown
 from .inertia import check_inertia
 from .reader import NAME, quantity, read
 from .resources import robot_file
@@ -67,7 +67,7 @@ class Link:
     def __post_init__(self) -> None:
         if len(self.inertia) not in (3, 6) or min(self.inertia[:3]) < 0.0:
             raise ValueError(
-                f'inertia: expected xx, yy, zz >= 0 [kg m^2] and maybe xy, xz, yz, found {self.inertia}'
+                f'inertia: expected xx, yy, zz >= 0 [kg m^2] and maybe xy, xz, yz, found {shown(self.inertia)}'
             )
         check_inertia(self.inertia)
 
@@ -327,7 +327,8 @@ def _repeated(path: str, names: list[str]) -> list[str]:
 
 def _chamber_problems(robot: Description, names: list[str], chamber: Chamber, path: str) -> list[str]:
     if chamber.segment != 'all' and chamber.segment not in names:
-        return [f'{path}.segment: expected all or one of {", ".join(names)}, found {chamber.segment!r}']
+        known = one_line(', '.join(names), 500)
+        return [f'{path}.segment: expected all or one of {known}, found {chamber.segment!r}']
     targets = [s for s in robot.segments if chamber.segment in ('all', s.name) and COORDINATES[type(s)](s)]
     if not targets:
         return [f'{path}.segment: expected a segment that moves, found {chamber.segment!r}']
@@ -351,11 +352,11 @@ def from_mapping(data: Any, source: str) -> Description:
         defaults = data.pop('segment_defaults', {})
         if not isinstance(defaults, Mapping):
             problems.append(f'segment_defaults: expected a mapping, found {shown(defaults)}')
-        elif len(data.get('segments') or ()) > MOST_SEGMENTS:
-            found = len(data['segments'])
-            raise RobotFileError(source, [f'segments: expected at most {MOST_SEGMENTS}, found {found}'])
-        elif isinstance(data.get('segments'), list):
-            data['segments'] = [merge(defaults, s) if isinstance(s, Mapping) else s for s in data['segments']]
+        elif isinstance(segments := data.get('segments'), list):
+            if len(segments) > MOST_SEGMENTS:
+                found = f'expected at most {MOST_SEGMENTS} entries, found {len(segments)}'
+                raise RobotFileError(source, [f'segments: {found}'])
+            data['segments'] = [merge(defaults, s) if isinstance(s, Mapping) else s for s in segments]
     robot = read(Description, data, '', problems)
     if robot is not None:
         problems += _cross_checks(robot)

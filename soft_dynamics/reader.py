@@ -36,9 +36,7 @@ TOPIC = Form(
     'names (letters, digits, _, -) with / between',
 )
 # Headers of tables and labels of markers are written by other programs, in any language.
-LABEL = Form(
-    re.compile(r'[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]{1,256}'), 'a text of 1 to 256 characters'
-)
+LABEL = Form(re.compile(r'[^\x00-\x1f\x7f]{1,256}'), 'a text of 1 to 256 characters')
 
 
 def quantity(
@@ -53,15 +51,8 @@ def quantity(
     form: Form | None = None,
 ) -> Any:
     """A field with a unit, an explanation, bounds or a form; of a list these hold for each entry."""
-    metadata: dict[str, Any] = {
-        'unit': unit,
-        'doc': doc,
-        'above': above,
-        'least': least,
-        'most': most,
-        'length': length,
-    }
-    metadata['form'] = form
+    bounds = {'above': above, 'least': least, 'most': most}
+    metadata = {'unit': unit, 'doc': doc, 'length': length, 'form': form, **bounds}
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)

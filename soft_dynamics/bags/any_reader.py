@@ -21,9 +21,8 @@ from rosbags.rosbag2.storage_sqlite3 import Sqlite3Reader
 from .limits import Budget, unpack_message
 
 CHUNK = 0x06  # a record of MCAP: one byte of kind, eight of length, two times of eight bytes, size when unpacked, ...
-_COMPUTES = re.compile(
-    r'\b(as|virtual)\b', re.IGNORECASE
-)  # words of SQL that the tables of a bag do not need
+# Words of SQL that the tables of a bag do not need.
+_COMPUTES = re.compile(r'\b(as|virtual)\b', re.IGNORECASE)
 Messages = Generator[tuple[Connection, int, bytes], None, None]
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rosbags.interfaces import Qos
 
-from soft_dynamics.errors import shown
+from soft_dynamics.errors import one_line, shown
 from soft_dynamics.strict_yaml import dump, load
 
 from .any_reader import AnyReader
@@ -106,7 +106,7 @@ def open_bag(path: str | Path, say: Callable[[str], None] = lambda _: None) -> I
         with _damage(path):
             reader = stack.enter_context(AnyReader(_readable(path, say, stack)))
         if reader.disagreement:
-            say(f'bag {path}: {reader.disagreement}; the storage is believed')
+            say(f'bag {path}: {one_line(reader.disagreement, 1000)}; the storage is believed')
         yield Bag(path, reader)
 
 
@@ -130,10 +130,10 @@ def _readable(path: Path, say: Callable[[str], None], stack: ExitStack) -> Path:
     told_files = metadata['rosbag2_bagfile_information']['relative_file_paths']
     if strange := [name for name in told_files if not (path / Path(name).name).is_file()]:
         raise ValueError(f'{METADATA} names {shown(strange[0])}, which is no file here')
-    return unpacked(path, metadata, stack)
+    return _unpacked(path, metadata, stack)
 
 
-def unpacked(path: Path, metadata: Any, stack: ExitStack) -> Path:
+def _unpacked(path: Path, metadata: Any, stack: ExitStack) -> Path:
     """The bag, or, if its files are packed, a copy beside it with their contents, which goes with `stack`."""
     told = metadata['rosbag2_bagfile_information']
     if str(told.get('compression_mode')).lower() != 'file' or told.get('compression_format') != 'zstd':

@@ -271,8 +271,12 @@ def test_names_are_letters_digits_and_two_signs(name: str, where: str) -> None:
         {**GOOD, **{f'k{k}': k for k in range(10_000)}},
         {**GOOD, 'x' * 10**6: 1},
         {**GOOD, ('\x1b', 1): 1},
+        {**GOOD, 'segments': 10**5000},
+        {**GOOD, 'segments': 'a' * 10**6},
+        {**GOOD, 'segments': {'a': 1}},
+        {**GOOD, 'segment_defaults': [['a' * 100] * 100] * 100},
     ],
-    ids=range(8),
+    ids=range(12),
 )
 def test_big_descriptions_are_refused_before_they_are_big_work(data: dict[Any, Any]) -> None:
     with pytest.raises(sd.RobotFileError) as caught:
