@@ -125,12 +125,15 @@ class AnyFolder(DirectoryReader):
         self._measure()
 
     def messages(self, *choice: Any) -> Messages:
+        found = super().messages(*choice)
+        return self._unpack(found) if self._packed else found
+
+    def _unpack(self, messages: Messages) -> Messages:
         storages: list[Any] = self.storages
         budget = Budget(*(storage.path for storage in storages))
-        for connection, t, data in super().messages(*choice):
-            if self._packed:
-                data = unpack_message(data)
-                budget.take(len(data))
+        for connection, t, packed in messages:
+            data = unpack_message(packed)
+            budget.take(len(data))
             yield connection, t, data
 
     def _measure(self) -> None:
