@@ -5,20 +5,19 @@ Every class here is the schema of one block of `robots/<name>.yaml`; `reader.rea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
-from .errors import RobotFileError
+from .errors import RobotFileError, one_line, shown
 from .inertia import check_inertia
-from .reader import quantity, read
+from .reader import NAME, quantity, read
 from .resources import robot_file
+from .strict_yaml import YamlError, load
 
 Floats = tuple[float, ...]
+MOST_SEGMENTS = 100  # the defaults are merged under each, and the time of a step grows with their square
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Arc:
     """A constant-curvature piece of Jensen (bend) or Mehl (difference)."""
 
     type: Literal['arc']
-    name: str
+    name: str = quantity(form=NAME)
     length: float = quantity(unit='m', above=0.0)
     mass: float = quantity(unit='kg', least=0.0)
     radius: float = quantity(0.0, unit='m', least=0.0, doc='of the thin discs the body is made of')
@@ -57,7 +56,7 @@ class Link:
     """A rigid piece along z of the frame it starts from."""
 
     type: Literal['link']
-    name: str
+    name: str = quantity(form=NAME)
     length: float = quantity(unit='m', least=0.0)
     mass: float = quantity(0.0, unit='kg', least=0.0)
     com: Floats | None = quantity(
@@ -68,7 +67,7 @@ class Link:
     def __post_init__(self) -> None:
         if len(self.inertia) not in (3, 6) or min(self.inertia[:3]) < 0.0:
             raise ValueError(
-                f'inertia: expected xx, yy, zz >= 0 [kg m^2] and maybe xy, xz, yz, found {self.inertia}'
+                f'inertia: expected xx, yy, zz >= 0 [kg m^2] and maybe xy, xz, yz, found {shown(self.inertia)}'
             )
         check_inertia(self.inertia)
 
@@ -78,7 +77,7 @@ class Universal:
     """A segment of Wang: two straight links joined by a universal joint, theta1 about y, then theta2 about x."""
 
     type: Literal['universal']
-    name: str
+    name: str = quantity(form=NAME)
     length: float = quantity(
         unit='m', above=0.0, doc='of the straight segment; each link is half of it at rest'
     )
@@ -98,7 +97,7 @@ class Hinge:
     """A planar link of Godage: a hinge about z, then a rigid piece along y."""
 
     type: Literal['hinge']
-    name: str
+    name: str = quantity(form=NAME)
     length: float = quantity(unit='m', above=0.0)
     mass: float = quantity(unit='kg', least=0.0)
     com_distance: float | None = quantity(None, unit='m', doc='from the hinge; default: half the length')
@@ -123,7 +122,7 @@ class Disc:
     """A disc of Schultz on its inextensible thread: coordinates alpha, beta, gamma, psi, phi."""
 
     type: Literal['disc']
-    name: str
+    name: str = quantity(form=NAME)
     thread_length: float = quantity(unit='m', above=0.0)
     radius: float = quantity(unit='m', above=0.0)
     mass: float = quantity(unit='kg', above=0.0)
@@ -188,8 +187,8 @@ class Chamber:
     end_force   p area along z at the centre of a disc [Schultz]
     """
 
-    name: str
-    segment: str  # or 'all'
+    name: str = quantity(form=NAME)
+    segment: str = quantity(form=NAME)  # or 'all'
     work: Literal['gain', 'volume', 'tip_wrench', 'end_force'] = 'gain'
     gain: Floats = quantity((), unit='N m/Pa')
     area: float = quantity(0.0, unit='m^2', least=0.0)
@@ -221,9 +220,9 @@ class Actuation:
 class Sensor:
     """A tracked body, a fiber or a force/torque sensor and the frame it sits on."""
 
-    name: str
-    kind: Literal['mocap', 'vive', 'fiber', 'ft']
-    frame: str
+    name: str = quantity(form=NAME)
+    kind: Literal['mocap', 'vive', 'fiber', 'ft'] = quantity()
+    frame: str = quantity(form=NAME)
     position: Floats = quantity((0.0, 0.0, 0.0), unit='m', length=3)
     rpy: Floats = quantity((0.0, 0.0, 0.0), unit='rad', length=3)
 
@@ -255,8 +254,8 @@ class Description:
     """A whole robot file."""
 
     format: Literal[1]
-    name: str
-    segments: tuple[Segment, ...]
+    name: str = quantity(form=NAME)
+    segments: tuple[Segment, ...] = quantity()
     source: str = ''
     gravity: Floats = quantity((0.0, 0.0, 0.0), unit='m/s^2', length=3, doc='in the world of this file')
     base: Base = Base()
@@ -328,7 +327,8 @@ def _repeated(path: str, names: list[str]) -> list[str]:
 
 def _chamber_problems(robot: Description, names: list[str], chamber: Chamber, path: str) -> list[str]:
     if chamber.segment != 'all' and chamber.segment not in names:
-        return [f'{path}.segment: expected all or one of {", ".join(names)}, found {chamber.segment!r}']
+        known = one_line(', '.join(names), 500)
+        return [f'{path}.segment: expected all or one of {known}, found {chamber.segment!r}']
     targets = [s for s in robot.segments if chamber.segment in ('all', s.name) and COORDINATES[type(s)](s)]
     if not targets:
         return [f'{path}.segment: expected a segment that moves, found {chamber.segment!r}']
@@ -351,9 +351,12 @@ def from_mapping(data: Any, source: str) -> Description:
         data = dict(data)
         defaults = data.pop('segment_defaults', {})
         if not isinstance(defaults, Mapping):
-            problems.append(f'segment_defaults: expected a mapping, found {defaults!r}')
-        elif isinstance(data.get('segments'), list):
-            data['segments'] = [merge(defaults, s) if isinstance(s, Mapping) else s for s in data['segments']]
+            problems.append(f'segment_defaults: expected a mapping, found {shown(defaults)}')
+        elif isinstance(segments := data.get('segments'), list):
+            if len(segments) > MOST_SEGMENTS:
+                found = f'expected at most {MOST_SEGMENTS} entries, found {len(segments)}'
+                raise RobotFileError(source, [f'segments: {found}'])
+            data['segments'] = [merge(defaults, s) if isinstance(s, Mapping) else s for s in segments]
     robot = read(Description, data, '', problems)
     if robot is not None:
         problems += _cross_checks(robot)
@@ -371,30 +374,15 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return joined
 
 
-class YamlLoader(yaml.SafeLoader):
-    """YAML as people write it: 2e5 and 2.0e5 are numbers, as in YAML 1.2, and not texts."""
-
-
-YamlLoader.add_implicit_resolver(
-    'tag:yaml.org,2002:float',
-    re.compile(r'^[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$'),
-    list('-+0123456789'),
-)
-
-
 def load_description(name: str | Path, overrides: Mapping[str, Any] | None = None) -> Description:
     """Read a shipped robot or a path; `overrides` is merged over the file, key by key."""
     if overrides is not None and not isinstance(overrides, Mapping):
-        raise ValueError(f'overrides: expected a mapping of keys of the robot file, got {overrides!r}')
+        raise ValueError(f'overrides: expected a mapping of keys of the robot file, got {shown(overrides)}')
     path = robot_file(name)
     try:
-        data = yaml.load(path.read_text(encoding='utf-8'), YamlLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, 'problem_mark', None)
-        line = f'line {mark.line + 1}: ' if mark else ''
-        raise RobotFileError(path.name, [f'{line}not YAML: {getattr(error, "problem", error)}']) from None
-    except UnicodeDecodeError:
-        raise RobotFileError(path.name, ['not a text file in UTF-8']) from None
+        data = load(path)
+    except YamlError as error:
+        raise RobotFileError(path.name, [str(error)]) from None
     if overrides and isinstance(data, Mapping):
         data = merge(data, overrides)
     return from_mapping(data, path.name)

@@ -4,9 +4,28 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+
+def read_bounded(path: Path, size: int) -> bytes:
+    """Read a file of at most `size` bytes. Raises ValueError if it is larger, or a pipe or device; else OSError.
+
+    It asks what it has opened before it reads: a pipe could make it wait for ever, /dev/zero has no end.
+    """
+    with open(path, 'rb', opener=_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError('expected a plain file, found a pipe or device')
+        data = file.read(size + 1)
+    if len(data) > size:
+        raise ValueError(f'expected at most {size} bytes, found more')
+    return data
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def write_whole(path: Path, text: str) -> None:

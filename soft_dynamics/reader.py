@@ -7,15 +7,36 @@ the unit and the bounds. Every problem is one line: key path, what was expected,
 from __future__ import annotations
 
 import dataclasses
-import math
+import re
+import sys
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+
+from .errors import shown
 
 T = TypeVar('T')
 
 MISSING: Any = object()
+MOST_ENTRIES = 1000  # of a list
+
+
+class Form(NamedTuple):
+    """What a text must look like."""
+
+    pattern: re.Pattern[str]
+    words: str
+
+
+# What has a name is also a topic, a frame, a column of a report and part of the name of a file.
+NAME = Form(re.compile(r'[A-Za-z0-9_-]{1,64}'), 'a name of 1 to 64 letters, digits, _ or -')
+TOPIC = Form(
+    re.compile(r'/?[A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_-]{1,64}){0,15}'),
+    'names (letters, digits, _, -) with / between',
+)
+# Headers of tables and labels of markers are written by other programs, in any language.
+LABEL = Form(re.compile(r'[^\x00-\x1f\x7f]{1,256}'), 'a text of 1 to 256 characters')
 
 
 def quantity(
@@ -27,9 +48,11 @@ def quantity(
     least: float | None = None,
     most: float | None = None,
     length: int | None = None,
+    form: Form | None = None,
 ) -> Any:
-    """A field with a unit, an explanation and bounds; of a list the bounds hold for each entry."""
-    metadata = {'unit': unit, 'doc': doc, 'above': above, 'least': least, 'most': most, 'length': length}
+    """A field with a unit, an explanation, bounds or a form; of a list these hold for each entry."""
+    bounds = {'above': above, 'least': least, 'most': most}
+    metadata = {'unit': unit, 'doc': doc, 'length': length, 'form': form, **bounds}
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -38,14 +61,14 @@ def quantity(
 def read(cls: type[T], data: Any, path: str, problems: list[str]) -> T | None:
     """Build `cls` from a mapping; add a line to `problems` for each mistake and return None if there was any."""
     if not isinstance(data, Mapping):
-        problems.append(f'{path or "top level"}: expected a mapping of {_keys(cls)}, found {_show(data)}')
+        problems.append(f'{path or "top level"}: expected a mapping of {_keys(cls)}, found {shown(data)}')
         return None
     before = len(problems)
     hints = typing.get_type_hints(cls)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     for key in data:
         if key not in fields:
-            problems.append(f'{_join(path, key)}: unknown key, expected one of {_keys(cls)}')
+            problems.append(f'{_join(path, _key(key))}: unknown key, expected one of {_keys(cls)}')
     values: dict[str, Any] = {}
     for name, field in fields.items():
         where = _join(path, name)
@@ -81,10 +104,13 @@ def _value(hint: Any, data: Any, path: str, meta: Mapping[str, Any], problems: l
 def _sequence(item: Any, data: Any, path: str, meta: Mapping[str, Any], problems: list[str]) -> Any:
     length = meta.get('length')
     if not isinstance(data, list | tuple):
-        problems.append(f'{path}: expected {_expected(tuple[item, ...], meta)}, found {_show(data)}')
+        problems.append(f'{path}: expected {_expected(tuple[item, ...], meta)}, found {shown(data)}')
         return None
     if length is not None and len(data) != length:
         problems.append(f'{path}: expected {length} entries, found {len(data)}')
+        return None
+    if len(data) > MOST_ENTRIES:
+        problems.append(f'{path}: expected at most {MOST_ENTRIES} entries, found {len(data)}')
         return None
     return tuple(_value(item, entry, f'{path}[{k}]', meta, problems) for k, entry in enumerate(data))
 
@@ -96,7 +122,7 @@ def _tagged(options: list[Any], data: Any, path: str, problems: list[str]) -> An
     by_type = {get_args(typing.get_type_hints(option)['type'])[0]: option for option in options}
     kind = data.get('type', MISSING) if isinstance(data, Mapping) else MISSING
     if not isinstance(kind, str) or kind not in by_type:
-        found = 'nothing' if kind is MISSING else _show(kind)
+        found = 'nothing' if kind is MISSING else shown(kind)
         problems.append(f'{path}.type: expected one of {", ".join(by_type)}, found {found}')
         return None
     return read(by_type[kind], data, path, problems)
@@ -106,12 +132,17 @@ def _scalar(hint: Any, data: Any, path: str, meta: Mapping[str, Any], problems: 
     if get_origin(hint) is Literal:
         good = data in get_args(hint) and type(data) in {type(choice) for choice in get_args(hint)}
     elif hint is float:
-        good = isinstance(data, int | float) and not isinstance(data, bool) and math.isfinite(data)
+        good = (
+            isinstance(data, int | float) and not isinstance(data, bool) and abs(data) <= sys.float_info.max
+        )
         data = float(data) if good else data
     elif hint is int:
         good = isinstance(data, int) and not isinstance(data, bool)
     else:
+        form = meta.get('form')
         good = isinstance(data, hint)
+        if form is not None and good and not form.pattern.fullmatch(data):
+            problems.append(f'{path}: expected {form.words}, found {shown(data)}')
     if good and isinstance(data, int | float) and not isinstance(data, bool):
         above, least, most = meta.get('above'), meta.get('least'), meta.get('most')
         good = (
@@ -120,7 +151,7 @@ def _scalar(hint: Any, data: Any, path: str, meta: Mapping[str, Any], problems: 
             and (most is None or data <= most)
         )
     if not good:
-        problems.append(f'{path}: expected {_expected(hint, meta)}, found {_show(data)}')
+        problems.append(f'{path}: expected {_expected(hint, meta)}, found {shown(data)}')
     return data
 
 
@@ -154,6 +185,6 @@ def _join(path: str, key: Any) -> str:
     return f'{path}.{key}' if path else str(key)
 
 
-def _show(data: Any) -> str:
-    text = repr(data)
-    return text if len(text) <= 60 else text[:57] + '...'
+def _key(key: Any) -> str:
+    """A key of unknown origin: as it is, if it could be one of ours."""
+    return key if isinstance(key, str) and NAME.pattern.fullmatch(key) else shown(key)

@@ -56,7 +56,7 @@ class Robot(Shape):
     def from_dict(cls, data: Mapping[str, Any]) -> Robot:
         """A robot from a description in memory; raises RobotFileError with every mistake."""
         name = data.get('name', 'robot') if isinstance(data, Mapping) else 'robot'
-        return cls(from_mapping(data, str(name)))
+        return cls(from_mapping(data, name if isinstance(name, str) else 'robot'))
 
     def with_tip_load(self, mass: float) -> Robot:
         """The same robot carrying a point mass [kg] at its tip."""

@@ -6,10 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from .description import Description
 from .files import write_new
+from .strict_yaml import dump
 
 
 def to_mapping(block: Any) -> Any:
@@ -30,6 +29,6 @@ def write_description(path: Path, robot: Description, comment: str) -> None:
 
     Raises FileExistsError if there is a file of that name already.
     """
-    body = yaml.dump(to_mapping(robot), sort_keys=False, default_flow_style=None, width=110)
+    body = dump(to_mapping(robot), default_flow_style=None, width=110)
     lines = [f'# {line}'.rstrip() for line in comment.splitlines()]
     write_new(path, '\n'.join([*lines, body]))

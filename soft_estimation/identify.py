@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import zipfile
 from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,6 +25,8 @@ from .identification.methods import METHODS, Identification, identify, problem_o
 from .identification.options import Options
 from .progress import ProgressBar
 from .recording import SOURCES, Recording, read_recording
+
+LARGEST = 2**30  # [bytes] of the arrays in a file, which may be packed
 
 
 def parser() -> argparse.ArgumentParser:
@@ -91,13 +94,21 @@ def recordings_of(robot: Robot, options: argparse.Namespace) -> list[Recording]:
 
 def read_arrays(path: Path, robot: Robot) -> Recording:
     """A recording from an .npz file. Raises ValueError that names the file and what is missing or wrong."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f'{path}: expected a plain file, found a pipe, device or folder')
+    arrays = {}
     try:
-        with np.load(path) as file:
-            arrays = {name: file[name] for name in file.files}
+        with zipfile.ZipFile(path) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+        if size <= LARGEST:
+            with np.load(path) as file:
+                arrays = {name: file[name] for name in file.files}
     except OSError:
         raise
     except Exception:  # damage makes NumPy raise whatever its parts raise
         raise ValueError(f'{path}: damaged, cut short or not a file of plain arrays') from None
+    if size > LARGEST:
+        raise ValueError(f'{path}: expected arrays of at most {LARGEST} bytes, found {size}')
     missing = [name for name in ('t', 'q', 'qd', 'pressure') if name not in arrays]
     if missing:
         raise ValueError(f'{path}: expected the arrays t, q, qd, pressure; {", ".join(missing)} missing')

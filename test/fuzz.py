@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 
@@ -60,3 +61,76 @@ def growth(feed: Callable[[bytes], object], packets: Iterator[bytes], warm_up: i
 def fuzz_count(short: int, long: int) -> int:
     """Return how many random inputs a test takes: `short` in `make test`, `long` in `make test-long`."""
     return long if os.environ.get('SOFT_ROBOT_LONG') else short
+
+
+NASTY = (
+    *(
+        '&a',
+        '*a',
+        '&a [*a]',
+        '<<: {a: 1}',
+        '!!str',
+        '!!python/name:os.system',
+        '!',
+        '%YAML 1.1\n---',
+        '---',
+        '...',
+    ),
+    *(
+        '010',
+        '0o17',
+        '1:30',
+        '1_000',
+        'yes',
+        '1e3',
+        '1e999',
+        '-1e-999',
+        '.inf',
+        '.nan',
+        '9' * 50,
+        '9' * 5000,
+        '-1',
+    ),
+    *(
+        '"\\0"',
+        '"\\e[31m"',
+        '"\\ud800"',
+        '../escaped',
+        '<script>',
+        'ä',
+        'a' * 70,
+        'a' * 70_000,
+        '""',
+        '~',
+        '{}',
+        '[]',
+    ),
+    *('[' * 40, '{a: ' * 40, '- ' * 40, '? ' * 40, '[' * 20_000, 'x, ' * 20_000),
+    *('\t', '\x00', '\x1b', '\u2028', "'", '|'),
+)
+
+
+def spoiled_documents(valid: Sequence[bytes], count: int, seed: int = 1) -> Iterator[bytes]:
+    """Yield damaged documents: lines twice, in other places, or away; words that are nasty; and what `damaged` does."""
+    rng, bytewise = random.Random(seed), damaged(valid, count, seed)
+    for i in range(count):
+        text = rng.choice(valid).decode()
+        lines = text.split('\n')
+        if i % 5 == 0:
+            yield next(bytewise)
+            continue
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(lines))
+            if i % 5 == 1:
+                lines.insert(rng.randrange(len(lines)), lines[at])
+            elif i % 5 == 2:
+                del lines[at : at + rng.randint(0, 1)]
+            elif i % 5 == 3:
+                words = lines[at].split(' ')
+                words[rng.randrange(len(words))] = rng.choice(NASTY)
+                lines[at] = ' '.join(words)
+            else:
+                start, _, value = lines[at].rpartition(': ')
+                numbers = re.sub(r'[\d.]+(e-?\d+)?', lambda _: rng.choice(NASTY), value)
+                lines[at] = f'{start}: {rng.choice([numbers, rng.choice(NASTY)])}'
+        yield '\n'.join(lines).encode()

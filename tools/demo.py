@@ -222,7 +222,9 @@ def perform(client: Client, options: argparse.Namespace, facts: list[str]) -> li
 def run(options: argparse.Namespace) -> int:
     begun = time.monotonic()
     say(f'a virtual {ROBOT}, the bridges of a real rig, estimator and controllers; less than a minute')
-    folder = tempfile.TemporaryDirectory()
+    log = ROOT / 'log'
+    log.mkdir(exist_ok=True)
+    folder = tempfile.TemporaryDirectory(prefix='demo_', dir=log)
     file = patient(ROBOT, Path(folder.name))
     robot = sd.load(str(file))
     simulation = Simulation(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from soft_dynamics import description as d
+from soft_dynamics.reader import NAME
 
 PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'robot_file.md'
 BEGIN = '<!-- tables: python -m tools.robot_file_page -->'
@@ -143,6 +144,8 @@ def _kind(hint: Any, meta: Any) -> str:
     if dataclasses.is_dataclass(hint):
         title = next(title for title, cls in BLOCKS.items() if cls is hint)
         return f'[{title}](#{title})'
+    if meta.get('form') is NAME:
+        return 'name'
     name = {float: 'number', int: 'integer', str: 'text', bool: 'true or false'}[hint]
     bounds = [
         f'{sign} {meta[key]:g}'

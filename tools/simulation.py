@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from soft_dynamics import strict_yaml
 from soft_dynamics.resources import robot_file
 from soft_hw_bridge.rig.control import RigClient
 from tools.launcher.process import end_with_parent
@@ -129,14 +128,14 @@ def with_all_sensors(robot: str, folder: Path, tracked: Sequence[str]) -> Path:
 
 def changed(robot: str, folder: Path, **additions: Any) -> Path:
     """Write a shipped robot's file anew: to each part that is named, keys or entries are added."""
-    content = yaml.safe_load(Path(robot_file(robot)).read_text(encoding='utf-8'))
+    content = strict_yaml.load(robot_file(robot))
     for part, more in additions.items():
         if isinstance(more, dict):
             content[part] = content.get(part, {}) | more
         else:
             content[part] = content.get(part, []) + more
     file = folder / f'{robot}.yaml'
-    file.write_text(yaml.safe_dump(content), encoding='utf-8')
+    file.write_text(strict_yaml.dump(content), encoding='utf-8')
     return file
 
 

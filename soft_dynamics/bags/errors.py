@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from soft_dynamics.errors import SoftRobotError
+from soft_dynamics.errors import SoftRobotError, one_line
+
+_LONGEST = 2000  # characters of a reason, which may quote a damaged file
 
 
 class BagError(SoftRobotError):
@@ -12,4 +14,4 @@ class BagError(SoftRobotError):
 
     def __init__(self, path: Path, reason: str) -> None:
         self.path = path
-        super().__init__(f'bag {path}: {" ".join(reason.split())}')
+        super().__init__(f'bag {path}: {one_line(reason, _LONGEST)}')

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from rosbags.interfaces import Qos
 
+from soft_dynamics.errors import one_line, shown
+from soft_dynamics.strict_yaml import dump, load
+
 from .any_reader import AnyReader
 from .errors import BagError
-from .repair import repair, unfinished
+from .limits import Budget, unpack_file
+from .repair import METADATA, repair, unfinished
 from .types import register, register_text, ros_types
+
+# Of metadata.yaml, which programs write: a bag of 1000 topics has 800 kB and 40,000 entries.
+METADATA_SIZE, METADATA_NODES = 2 * 2**20, 100_000
 
 
 class Message(NamedTuple):
@@ -59,14 +68,20 @@ class Bag:
 
     def decode(self, message: Message) -> Any:
         """The message as an object with the fields of its type; arrays are NumPy's."""
-        if message.msgtype not in self._types.types:
-            self._register(message.msgtype)
         with _damage(self.path):
+            if message.msgtype not in self._types.types:
+                self._register(message.msgtype)
             return self._types.deserialize_cdr(message.data, message.msgtype)
 
     def _register(self, msgtype: str) -> None:
         text = next(c.msgdef.data for c in self._reader.connections if c.msgtype == msgtype)
-        register_text(self._types, msgtype, text) if text else register(self._types, msgtype)
+        if text:
+            register_text(self._types, msgtype, text)
+            return
+        try:
+            register(self._types, msgtype)
+        except ValueError as error:
+            raise BagError(self.path, str(error)) from None
 
 
 @contextmanager
@@ -87,18 +102,52 @@ def open_bag(path: str | Path, say: Callable[[str], None] = lambda _: None) -> I
         and not any(path.glob('*.db3'))
     ):
         raise BagError(path, 'is a folder without metadata.yaml, so not a bag of rosbag2')
-    with _damage(path):
-        file = unfinished(path)
-        if file is not None:
-            say(f'bag {path} was not finished by its recorder: {repair(path, file)} messages recovered')
-        reader = AnyReader(path)
-        reader.open()
-    if reader.disagreement:
-        say(f'bag {path}: {reader.disagreement}; the storage is believed')
-    try:
+    with ExitStack() as stack:
+        with _damage(path):
+            reader = stack.enter_context(AnyReader(_readable(path, say, stack)))
+        if reader.disagreement:
+            say(f'bag {path}: {one_line(reader.disagreement, 1000)}; the storage is believed')
         yield Bag(path, reader)
-    finally:
-        reader.close()
+
+
+def _readable(path: Path, say: Callable[[str], None], stack: ExitStack) -> Path:
+    """What the reader is to open: the bag itself, unless it is unfinished or packed."""
+    inside = [path] if not path.is_dir() else [path / METADATA, *path.glob('*.mcap'), *path.glob('*.db3')]
+    for each in inside:
+        if each.exists() and not each.is_file():  # a pipe would make the reader wait for ever
+            raise ValueError(f'{each.name}: expected a plain file, found a pipe, device or folder')
+    file = unfinished(path)
+    if file is not None:
+        told = f'bag {path} was not finished by its recorder'
+        try:
+            say(f'{told}: {repair(path, file)} messages recovered')
+        except (OSError, sqlite3.Error) as error:  # a full disk, a folder that must not be written to
+            say(f'{told} and cannot be finished here ({error}); it is read as it is')
+            return file
+    if not (path / METADATA).exists():
+        return path
+    metadata = load(path / METADATA, METADATA_SIZE, METADATA_NODES)
+    told_files = metadata['rosbag2_bagfile_information']['relative_file_paths']
+    if strange := [name for name in told_files if not (path / Path(name).name).is_file()]:
+        raise ValueError(f'{METADATA} names {shown(strange[0])}, which is no file here')
+    return _unpacked(path, metadata, stack)
+
+
+def _unpacked(path: Path, metadata: Any, stack: ExitStack) -> Path:
+    """The bag, or, if its files are packed, a copy beside it with their contents, which goes with `stack`."""
+    told = metadata['rosbag2_bagfile_information']
+    if str(told.get('compression_mode')).lower() != 'file' or told.get('compression_format') != 'zstd':
+        return path
+    folder = Path(
+        stack.enter_context(TemporaryDirectory(dir=path.absolute().parent, prefix=f'.{path.name}_unpacked_'))
+    )
+    files = [path / Path(name).name for name in told['relative_file_paths']]
+    budget = Budget(*files)
+    for file in files:
+        unpack_file(file, folder / file.stem, budget)
+    told |= {'compression_mode': '', 'compression_format': '', 'relative_file_paths': [f.stem for f in files]}
+    (folder / METADATA).write_text(dump(metadata), encoding='utf-8')
+    return folder
 
 
 @contextmanager

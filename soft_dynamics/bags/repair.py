@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sqlite3
-import struct
 from pathlib import Path
 
 from .any_reader import AnyReader
 from .errors import BagError
+from .sealing import seal
 from .types import register_text, ros_types
 from .writing import STORAGES, NamedWriter, lock
 
 METADATA, ASIDE = 'metadata.yaml', '.finishing'
-MAGIC = b'\x89MCAP0\r\n'
-DATA_END, FOOTER = 0x0F, 0x02  # records of MCAP: one byte of kind, eight of length, content
-NO_INDEX = struct.pack('<BQI', DATA_END, 4, 0) + struct.pack('<BQQQI', FOOTER, 20, 0, 0, 0) + MAGIC
 
 
 def unfinished(path: Path) -> Path | None:
@@ -41,36 +36,13 @@ def repair(path: Path, file: Path) -> int:
     with held:
         shutil.rmtree(aside, ignore_errors=True)
         try:
-            _seal_mcap(file) if file.suffix == '.mcap' else _roll_back(file)
+            seal(file)
             count = _copy(file, aside)
             (aside / file.name).replace(file)
             (aside / METADATA).replace(path / METADATA)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
     return count
-
-
-def _seal_mcap(file: Path) -> None:
-    """Cut an MCAP file behind its last whole record and end it as one without index."""
-    with file.open('r+b') as stream:
-        size, end = os.fstat(stream.fileno()).st_size, len(MAGIC)
-        if stream.read(end) != MAGIC:
-            raise ValueError('not an MCAP file')
-        while end + 9 <= size:
-            kind, length = struct.unpack('<BQ', stream.read(9))
-            if kind in (DATA_END, FOOTER) or end + 9 + length > size:
-                break
-            end = stream.seek(length, os.SEEK_CUR)
-        stream.seek(end)
-        stream.truncate()
-        stream.write(NO_INDEX)
-
-
-def _roll_back(file: Path) -> None:
-    """Let sqlite3 undo the transaction that was cut short, which a reader that must not write cannot."""
-    connection = sqlite3.connect(file)
-    connection.execute('SELECT count(*) FROM messages').fetchone()
-    connection.close()
 
 
 def _copy(file: Path, path: Path) -> int:

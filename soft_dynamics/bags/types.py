@@ -10,6 +10,7 @@ from typing import Any
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
+from soft_dynamics.errors import shown
 from soft_dynamics.resources import SHARE, share_folder
 
 
@@ -43,6 +44,8 @@ def register_text(store: Typestore, msgtype: str, text: str) -> None:
 
 
 def _definition(msgtype: str) -> str:
+    if not re.fullmatch(r'\w+/msg/\w+', msgtype):
+        raise ValueError(f'expected a type package/msg/Name, got {shown(msgtype)}')
     package, _, name = msgtype.split('/')
     prefixes = [Path(p) for p in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep) if p]
     folders = [prefix / 'share' / package / 'msg' for prefix in prefixes]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,11 +18,14 @@ from rosbags.rosbag2.errors import WriterError
 from rosbags.rosbag2.storage_mcap import McapWriter
 from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
 
+from .any_reader import AnyReader
 from .errors import BagError
+from .sealing import seal
 from .types import register, standard_types
 
 STORAGES = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
 VERSION: Literal[9] = 9  # of ROS 2 Jazzy
+RESERVE = 2**20  # [bytes] kept free for the end of a bag on a disk that is full: metadata of 1000 topics
 
 
 class NamedWriter(Writer):
@@ -47,10 +52,20 @@ class _Folder(NamedTuple):
         return self.path / name
 
 
+class _Ended(NamedTuple):
+    """A storage file that is complete, for the library's writer, which then adds the metadata."""
+
+    path: Path
+
+    def close(self, version: int, metadata: str) -> None:
+        """Leave it as it is."""
+
+
 class BagWriter:
     """A new bag. `flush` puts on disk what was written so far; a lock tells readers that it is still growing.
 
-    Where the disk does not take any more, the call raises BagError and the bag ends there: what was flushed stays.
+    Where the disk does not take any more, the call raises BagError and the bag ends there, with metadata, so that any
+    reader takes it: what was flushed stays.
     """
 
     def __init__(self, path: str | Path, storage: str = 'mcap') -> None:
@@ -65,9 +80,12 @@ class BagWriter:
         try:
             self._writer = NamedWriter(self.path, STORAGES[storage], f'{self.path.name}_0')
             self._writer.open()
-        except (WriterError, OSError) as error:
-            reason = 'exists already' if self.path.exists() else str(error)
-            raise BagError(self.path, reason) from None
+            self._reserve = tempfile.TemporaryFile(dir=self.path)  # noqa: SIM115  no name: it goes with the process
+            os.posix_fallocate(self._reserve.fileno(), 0, RESERVE)
+        except (WriterError, FileExistsError):
+            raise BagError(self.path, 'exists already') from None
+        except OSError as error:
+            raise BagError(self.path, str(error)) from None
         self._lock = lock(self.path)
 
     def add_topic(self, topic: str, msgtype: str, qos: tuple[Qos, ...] = ()) -> None:
@@ -103,23 +121,43 @@ class BagWriter:
             with self._storing():
                 self._writer.close()
             self.is_open = False
+            self._reserve.close()
             self._lock.close()
 
     @contextmanager
     def _storing(self) -> Iterator[None]:
-        """End the bag as a kill would, which readers know how to finish, if the disk refuses."""
+        """End the bag with what is on the disk, if the disk refuses to take more."""
         if not self.is_open:
             raise BagError(self.path, 'is closed')
         try:
             yield
         except (OSError, sqlite3.Error) as error:
             self.is_open = False
-            if self._writer.storage is not None:
-                with suppress(OSError, sqlite3.Error):
-                    self._writer.storage.abort()
-            self._writer.metapath.unlink(missing_ok=True)
-            self._lock.close()
-            raise BagError(self.path, f'cannot be written any more: {error}') from error
+            self._reserve.close()
+            try:
+                kept = f'{self._end_early()} messages can be read'
+            except Exception:  # then it is left as a kill leaves it, which our reader knows how to finish
+                self._writer.metapath.unlink(missing_ok=True)
+                kept = 'it can be read once there is room to finish it'
+            finally:
+                self._lock.close()
+            raise BagError(self.path, f'cannot be written any more: {error}; {kept}') from error
+
+    def _end_early(self) -> int:
+        """Write the metadata of what is on the disk; return how many messages that are."""
+        file = next(file for file in self.path.iterdir() if file.suffix in ('.mcap', '.db3'))
+        if self._writer.storage is not None:
+            with suppress(OSError, sqlite3.Error):
+                self._writer.storage.abort()
+        seal(file)
+        with AnyReader(file) as reader:
+            found = {c.topic: c.msgcount for c in reader.connections}
+            self._writer.min_timestamp, self._writer.max_timestamp = reader.start_time, reader.end_time - 1
+        self._writer.counts = {c.id: found.get(c.topic, 0) for c in self._writer.connections}
+        ended: Any = _Ended(file)
+        self._writer.storage = ended
+        self._writer.close()
+        return sum(found.values())
 
     def __enter__(self) -> BagWriter:
         return self

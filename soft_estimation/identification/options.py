@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from soft_dynamics.files import write_whole
+from soft_dynamics.files import read_bounded, write_whole
 from soft_dynamics.reader import quantity
 
+CHECKPOINT_SIZE = 64 * 2**20  # [bytes] a thousand particles with a hundred unknowns take 8 MB
 Report = Callable[[float, str], None]  # part done (0 to 1), and the best so far in words
 
 
@@ -36,7 +38,7 @@ class Options:
 
 
 class Checkpoint:
-    """What a search has found so far, in a file that survives a kill; of another problem, it counts as none."""
+    """What a search has found so far, in a file that survives a kill. Damaged or of another problem, it is ignored."""
 
     def __init__(self, path: Path | None, fingerprint: str) -> None:
         self._path, self._fingerprint = path, fingerprint
@@ -45,13 +47,19 @@ class Checkpoint:
         if self._path is None or not self._path.exists():
             return {}
         try:
-            saved = json.loads(self._path.read_text(encoding='utf-8'))
-        except ValueError:
+            saved = json.loads(read_bounded(self._path, CHECKPOINT_SIZE))
+            right = saved['problem'] == self._fingerprint and saved['digest'] == _digest(saved['state'])
+        except (ValueError, LookupError, TypeError, RecursionError):
             return {}
-        right = isinstance(saved, dict) and saved.get('problem') == self._fingerprint
         return saved['state'] if right else {}
 
     def save(self, state: dict[str, Any]) -> None:
         if self._path is None:
             return
-        write_whole(self._path, json.dumps({'problem': self._fingerprint, 'state': state}))
+        saved = {'problem': self._fingerprint, 'digest': _digest(state), 'state': state}
+        write_whole(self._path, json.dumps(saved))
+
+
+def _digest(state: dict[str, Any]) -> str:
+    """By which a file that is damaged, or that something else wrote, is told."""
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest()

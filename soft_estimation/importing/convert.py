@@ -20,6 +20,7 @@ from .mapping import Mapping
 from .tables import AXES, Table
 
 UNIT_TOLERANCE = 1e-2  # [-] quaternions further from unit length are none
+LAST_STAMP = 2**31  # [s] since 1970
 REPORTS = 1000  # messages between two calls of the progress callback
 MARKER_TOLERANCE = (
     0.05  # [-] of their distances, by which the markers of a rigid body may move against each other
@@ -88,6 +89,8 @@ def _times(table: Table, mapping: Mapping) -> tuple[Table, Array]:
         if not rate > 0.0:
             raise ImportTrouble(table.path, 'time: the mapping has neither a column of times nor a rate')
         t = (rows - rows[0]) / rate
+    if not t[-1] < LAST_STAMP - 1e-9 * mapping.start_ns:
+        raise ImportTrouble(table.path, f'time: it would last {t[-1]:.3g} s, beyond 2038, where stamps end')
     return replace(table, values=table.values[rows], rows=rows), t
 
 

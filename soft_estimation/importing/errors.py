@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from soft_dynamics.errors import SoftRobotError
+from soft_dynamics.errors import SoftRobotError, listed, one_line
+
+_LONGEST = 2000  # characters of a reason, which may quote the recording
 
 
 class ImportTrouble(SoftRobotError):
@@ -13,7 +15,7 @@ class ImportTrouble(SoftRobotError):
 
     def __init__(self, path: Path, reason: str) -> None:
         self.path = path
-        super().__init__(f'{path}: {" ".join(reason.split())}')
+        super().__init__(f'{path}: {one_line(reason, _LONGEST)}')
 
 
 class MappingError(SoftRobotError):
@@ -21,4 +23,4 @@ class MappingError(SoftRobotError):
 
     def __init__(self, source: str, problems: Sequence[str]) -> None:
         self.source, self.problems = source, tuple(problems)
-        super().__init__('\n'.join(f'{source}: {problem}' for problem in self.problems))
+        super().__init__(listed(source, self.problems))

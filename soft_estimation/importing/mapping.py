@@ -10,11 +10,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
 
-import yaml
-
-from soft_dynamics.description import YamlLoader
-from soft_dynamics.reader import quantity, read
+from soft_dynamics.errors import shown
+from soft_dynamics.reader import LABEL, NAME, TOPIC, quantity, read
 from soft_dynamics.resources import share_folder
+from soft_dynamics.strict_yaml import YamlError, load
 
 from .errors import MappingError
 
@@ -34,7 +33,7 @@ AngleUnit = Literal['rad', 'deg']
 class Time:
     """A column of times, or the rate of a recording that has none (c3d files have their own)."""
 
-    column: str = ''
+    column: str = quantity('', form=LABEL)
     unit: Literal['s', 'ms', 'us', 'ns'] = 's'
     rate: float = quantity(0.0, unit='Hz', least=0.0)
 
@@ -47,8 +46,8 @@ class Time:
 class Only:
     """Rows whose column has one value: a trial in a file of many."""
 
-    column: str
-    value: float
+    column: str = quantity(form=LABEL)
+    value: float = quantity()
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,10 @@ class Pose:
     """
 
     type: Literal['pose']
-    topic: str
-    position: Texts = ()
-    quaternion: Texts = ()
-    markers: Texts = ()
+    topic: str = quantity(form=TOPIC)
+    position: Texts = quantity((), form=LABEL)
+    quaternion: Texts = quantity((), form=LABEL)
+    markers: Texts = quantity((), form=LABEL)
     unit: LengthUnit = 'm'
     trust: Literal['all', 'normal'] = 'all'
     reference: float = quantity(0.0, unit='s', least=0.0)
@@ -92,9 +91,9 @@ class Point:
     """A tracked point: three columns, or a marker."""
 
     type: Literal['point']
-    topic: str
-    position: Texts = ()
-    marker: str = ''
+    topic: str = quantity(form=TOPIC)
+    position: Texts = quantity((), form=LABEL)
+    marker: str = quantity('', form=LABEL)
     unit: LengthUnit = 'm'
     drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
     missing: Literal['refuse', 'drop'] = 'refuse'
@@ -109,9 +108,9 @@ class Pressures:
     """Gauge pressures of chambers: a column for each, or one constant for each where only the set point is known."""
 
     type: Literal['pressures']
-    topic: str
-    chambers: Texts
-    columns: Texts = ()
+    topic: str = quantity(form=TOPIC)
+    chambers: Texts = quantity(form=NAME)
+    columns: Texts = quantity((), form=LABEL)
     constants: Floats = ()
     unit: Literal['Pa', 'kPa', 'MPa', 'bar', 'mbar', 'psi'] = 'Pa'
     drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
@@ -130,9 +129,9 @@ class Wrench:
     """A force/torque sensor."""
 
     type: Literal['wrench']
-    topic: str
-    force: Texts = quantity(length=3)
-    torque: Texts = quantity(length=3)
+    topic: str = quantity(form=TOPIC)
+    force: Texts = quantity(length=3, form=LABEL)
+    torque: Texts = quantity(length=3, form=LABEL)
     force_unit: Literal['N', 'mN'] = 'N'
     torque_unit: Literal['N m', 'N mm'] = 'N m'
     drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
@@ -144,9 +143,9 @@ class Joints:
     """Angles of motors or other joints."""
 
     type: Literal['joints']
-    topic: str
-    names: Texts
-    columns: Texts
+    topic: str = quantity(form=TOPIC)
+    names: Texts = quantity(form=NAME)
+    columns: Texts = quantity(form=LABEL)
     unit: AngleUnit = 'rad'
     drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
     missing: Literal['refuse', 'drop'] = 'refuse'
@@ -168,12 +167,12 @@ class Mapping:
     format: Literal[1]
     topics: tuple[Topic, ...]
     source: str = ''
-    names: Texts = ()
+    names: Texts = quantity((), form=LABEL)
     delimiter: str = ','
     time: Time = Time()
     only: tuple[Only, ...] = ()
     world: World = World()
-    frame_id: str = 'world'
+    frame_id: str = quantity('world', form=TOPIC)
     start: str = '2000-01-01T00:00:00+00:00'  # what time 0 of the recording was
 
     def __post_init__(self) -> None:
@@ -183,8 +182,14 @@ class Mapping:
             start = datetime.fromisoformat(self.start)
         except ValueError:
             raise ValueError(
-                f'start: expected a time as 2000-01-01T00:00:00+00:00, found {self.start!r}'
+                f'start: expected a time as 2000-01-01T00:00:00+00:00, found {shown(self.start)}'
             ) from None
+        if not 1970 < start.year < 2038:
+            raise ValueError(
+                f'start: expected a year from 1971 to 2037, which stamps can hold, found {shown(self.start)}'
+            )
+        if len(self.delimiter) != 1 or self.delimiter == '\n':
+            raise ValueError(f'delimiter: expected one character, found {shown(self.delimiter)}')
         if start.tzinfo is None:
             object.__setattr__(self, 'start', start.replace(tzinfo=timezone.utc).isoformat())
 
@@ -209,9 +214,9 @@ def load_mapping(name: str | Path) -> Mapping:
             f'no mapping {str(name)!r}; shipped are {shipped}; else give the path of a .yaml file'
         )
     try:
-        data = yaml.load(path.read_text(encoding='utf-8'), YamlLoader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise MappingError(path.name, [f'not YAML: {" ".join(str(error).split())}']) from None
+        data = load(path)
+    except YamlError as error:
+        raise MappingError(path.name, [str(error)]) from None
     problems: list[str] = []
     mapping = read(Mapping, data, '', problems)
     if mapping is None or problems:

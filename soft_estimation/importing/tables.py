@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from soft_dynamics.arguments import Array
+from soft_dynamics.files import read_bounded
 
 from .errors import ImportTrouble
 from .mapping import Mapping
 
+LARGEST = 512 * 2**20  # [bytes] of text: an hour of 200 columns at 100 Hz
 AXES = ('x', 'y', 'z')
 
 
@@ -60,9 +62,14 @@ def read_table(path: str | Path, mapping: Mapping) -> Table:
 
 def _text(path: Path, mapping: Mapping) -> Table:
     try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if path.suffix == '.gz' else data).decode('utf-8-sig')
-    except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
+        data = read_bounded(path, LARGEST)
+        if path.suffix == '.gz':
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
+                data = unpacked.read(LARGEST + 1)
+            if len(data) > LARGEST:
+                raise ValueError(f'it would unpack to more than {LARGEST} bytes')
+        text = data.decode('utf-8-sig')
+    except (ValueError, EOFError, OSError, zlib.error) as error:  # of which wrong UTF-8 is one
         raise ImportTrouble(path, f'cannot be read as text: {error}') from None
     lines = text.splitlines()
     if not lines:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import yaml
 
 from soft_dynamics.errors import RobotFileError
 from soft_dynamics.reader import quantity, read
 from soft_dynamics.resources import share_folder
+from soft_dynamics.strict_yaml import YamlError, load
 from soft_hw_bridge.pressure.modbus_tcp import Words
 from soft_hw_bridge.pressure.safety import Array, PressureLimits
 
@@ -26,8 +26,8 @@ class Block:
     """The registers of all channels: channel i is at address + stride (i // group) + i % group."""
 
     address: int = quantity(least=0, most=LAST_ADDRESS)
-    stride: int = quantity(1, least=1)
-    group: int = quantity(1, least=1, doc='channels that lie side by side')
+    stride: int = quantity(1, least=1, most=LAST_ADDRESS)
+    group: int = quantity(1, least=1, most=LAST_ADDRESS, doc='channels that lie side by side')
 
     def of(self, channel: int) -> int:
         """Return the register of a channel."""
@@ -50,8 +50,8 @@ class Write:
     type: Literal['write']
     address: int = quantity(least=0, most=LAST_ADDRESS)
     value: int = quantity(least=0, most=65535)
-    stride: int = quantity(1, least=1)
-    count: int = quantity(1, least=1)
+    stride: int = quantity(1, least=1, most=LAST_ADDRESS)
+    count: int = quantity(1, least=1, most=LAST_ADDRESS)
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Wait:
     address: int = quantity(least=0, most=LAST_ADDRESS)
     value: int = quantity(least=0, most=65535)
     mask: int = quantity(65535, least=0, most=65535)
-    stride: int = quantity(1, least=1)
-    count: int = quantity(1, least=1)
+    stride: int = quantity(1, least=1, most=LAST_ADDRESS)
+    count: int = quantity(1, least=1, most=LAST_ADDRESS)
     timeout: float = quantity(5.0, unit='s', above=0.0, most=60.0)
 
 
@@ -160,9 +160,9 @@ def load_register_map(name: str | os.PathLike[str]) -> RegisterMap:
             f'no register map {str(name)!r}; shipped are {shipped}; else give a .yaml file'
         )
     try:
-        data = yaml.safe_load(path.read_text(encoding='utf-8'))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise RobotFileError(path.name, [f'not YAML: {" ".join(str(error).split())}']) from None
+        data = load(path)
+    except YamlError as error:
+        raise RobotFileError(path.name, [str(error)]) from None
     problems: list[str] = []
     register_map = read(RegisterMap, data, '', problems)
     if register_map is None:

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
 from soft_dynamics.bags import BagError, BagWriter, Message, open_bag
-from soft_dynamics.bags.repair import NO_INDEX, _seal_mcap
+from soft_dynamics.bags.sealing import NO_INDEX, seal_mcap
 from soft_dynamics.bags.types import register, standard_types
 
 STATE, STRING = 'soft_robot_suite/msg/SoftState', 'std_msgs/msg/String'
@@ -118,7 +118,7 @@ def test_a_file_without_index_is_read_in_the_order_of_its_times(tmp_path: Path, 
         for k, t_ns in enumerate(times):
             writer.write(topic, t_ns, string_cdr(f'note {k}'))
     (file,) = path.glob('*.mcap')
-    _seal_mcap(file)
+    seal_mcap(file)
     if is_killed:
         (path / 'metadata.yaml').unlink()
         file.write_bytes(file.read_bytes()[: -len(NO_INDEX)])
@@ -230,8 +230,12 @@ def test_a_full_disk_is_one_line_and_what_was_flushed_stays(tmp_path: Path, stor
     assert done.stderr == ''
     assert done.stdout.startswith(f'bag {path}: cannot be written any more: ')
     assert done.stdout.count('\n') == 1
-    with open_bag(path) as bag:
+    with Reader(path) as library:  # which finishes no bag: this one is finished
+        count = sum(1 for _ in library.messages())
+    assert done.stdout.endswith(f'; {count} messages can be read\n')
+    with open_bag(path, pytest.fail) as bag:
         read = list(bag.messages())
+    assert len(read) == count
     assert [message.t_ns for message in read] == list(range(START_NS, START_NS + len(read)))
     assert 1500 <= len(read) <= last + 1
 

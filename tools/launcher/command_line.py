@@ -6,14 +6,12 @@ import argparse
 import os
 import shlex
 import sys
-import tempfile
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import yaml
-
+from soft_dynamics import strict_yaml
 from tools.launcher import ament
 from tools.launcher.errors import LaunchError
 from tools.launcher.launch_file import ACTIONS, TAGS
@@ -72,8 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.show_all:
         nodes = [replace(node, shows_stdout=True) for node in nodes]
-    with tempfile.TemporaryDirectory(prefix='launch_params_') as folder:
-        return Supervisor([Process(node, Path(folder)) for node in nodes], options.debug).run()
+    return Supervisor([Process(node) for node in nodes], options.debug).run()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -135,6 +132,6 @@ def _show_arguments(file: Path, values: dict[str, str], environment: dict[str, s
 def _as_arguments(parameters: dict[str, Value]) -> list[str]:
     words = []
     for name, value in parameters.items():
-        text, *_ = yaml.safe_dump(value, default_flow_style=True, width=float('inf')).splitlines()
+        text, *_ = strict_yaml.dump(value, default_flow_style=True, width=float('inf')).splitlines()
         words += ['-p', f'{name}:={text}']
     return words

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
 
+from soft_dynamics.files import read_bounded
+from soft_dynamics.strict_yaml import DEPTH, SIZE
 from tools.launcher.errors import LaunchError, LocatedError
 from tools.launcher.substitution import parse
 
@@ -118,6 +120,8 @@ def read(file: Path) -> Element:
     stack: list[Element] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
+        if len(stack) == DEPTH:
+            raise LocatedError(f'{file}:{parser.CurrentLineNumber}: more than {DEPTH} tags in each other')
         element = Element(tag, attributes, file, parser.CurrentLineNumber)
         (stack[-1].children if stack else root).append(element)
         stack.append(element)
@@ -134,9 +138,11 @@ def read(file: Path) -> Element:
     parser.EndElementHandler = end
     parser.CharacterDataHandler = text
     try:
-        parser.Parse(file.read_bytes(), True)
+        parser.Parse(read_bounded(file, SIZE), True)
     except OSError as error:
         raise LaunchError(f'cannot read launch file {str(file)!r}: {error.strerror}') from None
+    except ValueError as error:
+        raise LaunchError(f'cannot read launch file {str(file)!r}: {error}') from None
     except expat.ExpatError as error:
         raise LocatedError(f'{file}:{error.lineno}: malformed XML: {expat.ErrorString(error.code)}') from None
     if root[0].tag != 'launch':

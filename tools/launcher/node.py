@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from soft_dynamics import strict_yaml
 from tools.launcher import ament
 from tools.launcher.errors import LaunchError
 from tools.launcher.launch_file import Element
@@ -117,6 +118,10 @@ def _parameters(element: Element, scope: Scope) -> str | dict[str, Value]:
     file = Path(scope.get(element, 'from'))
     if not file.is_file():
         raise element.error(f'the parameter file {str(file)!r} does not exist')
+    try:
+        strict_yaml.load(file)  # the nodes read it once more, with less care
+    except (OSError, strict_yaml.YamlError) as error:
+        raise element.error(f'the parameter file {str(file)!r}: {error}') from None
     return str(file)
 
 

@@ -1,12 +1,12 @@
-"""The typing of parameter values, as launch_ros does it."""
+"""The typing of parameter values: as launch_ros does it, with the numbers and booleans of YAML 1.2."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import yaml
-
+from soft_dynamics import strict_yaml
+from soft_dynamics.errors import shown
 from tools.launcher.errors import LaunchError
 from tools.launcher.substitution import Template, parse
 
@@ -45,8 +45,8 @@ TYPES: dict[str, Callable[[str], Scalar]] = {'bool': boolean, 'float': float, 'i
 
 def _from_yaml(text: str, expand: Expand) -> Value:
     try:
-        loaded = yaml.safe_load(text) if text else ''
-    except yaml.YAMLError:
+        loaded = strict_yaml.parse(text) if text else ''
+    except strict_yaml.YamlError:
         loaded = text
     value = (
         [_expanded(item, expand) for item in loaded]
@@ -55,7 +55,7 @@ def _from_yaml(text: str, expand: Expand) -> Value:
     )
     kinds = {type(item) for item in (value if isinstance(value, list) else [value])}
     if not kinds <= {bool, int, float, str} or len(kinds) > 1:
-        raise LaunchError(f'expected bool, int, float, string, or a list of one of them, got {value!r}')
+        raise LaunchError(f'expected bool, int, float, string, or a list of one of them, got {shown(value)}')
     return value
 
 
@@ -67,6 +67,6 @@ def _expanded(value: Any, expand: Expand) -> Any:
     if not plain or all(isinstance(part, str) for part in template):
         return plain
     try:
-        return yaml.safe_load(plain)
-    except yaml.YAMLError:
-        raise LaunchError(f'the value {plain!r} is not YAML; for a string, add type="str"') from None
+        return strict_yaml.parse(plain)
+    except strict_yaml.YamlError as error:
+        raise LaunchError(f'the value {shown(plain)}: {error}; for a string, add type="str"') from None

@@ -6,10 +6,8 @@ import ctypes
 import os
 import signal
 import subprocess
-from pathlib import Path
 
-import yaml
-
+from soft_dynamics import strict_yaml
 from tools.launcher.node import Node
 from tools.launcher.parameters import Value
 
@@ -20,9 +18,8 @@ _libc = ctypes.CDLL(None)
 class Process:
     """A session of its own: what the node starts is stopped with it, and a terminal's Ctrl-C passes it by."""
 
-    def __init__(self, node: Node, parameter_folder: Path) -> None:
+    def __init__(self, node: Node) -> None:
         self.node = node
-        self.folder = parameter_folder
         self.command = node.command(lambda parameters: ['--params-file', self._write(parameters)])
         self.popen: subprocess.Popen[bytes] | None = None
         self.has_group = False  # whether the node, or anything it started, may still run
@@ -32,10 +29,11 @@ class Process:
         self.escalation: list[tuple[float, signal.Signals]] = []  # when to send which signal, soonest first
 
     def _write(self, parameters: dict[str, Value]) -> str:
-        file = self.folder / f'{self.node.label}_{len(list(self.folder.iterdir()))}.yaml'
+        """Write a parameter file that lies in memory: it is gone with this process, however that ends."""
         content = {self.node.parameter_key: {'ros__parameters': parameters}}
-        file.write_text(yaml.dump(content, default_flow_style=False), encoding='utf-8')
-        return str(file)
+        file = os.memfd_create(f'{self.node.label}.yaml')
+        os.write(file, strict_yaml.dump(content, default_flow_style=False).encode())
+        return f'/proc/{os.getpid()}/fd/{file}'
 
     @property
     def runs(self) -> bool:

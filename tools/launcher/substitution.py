@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from soft_dynamics.errors import shown
+from soft_dynamics.strict_yaml import DEPTH
 from tools.launcher.errors import LaunchError
 
 # Fewest and most arguments.
@@ -36,13 +38,18 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
+        self.depth = 0  # substitutions in each other
 
     def template(self, end: str) -> Template:
         """Read up to (not including) one of the characters `end`, or to the end of the text."""
         parts: Template = []
         while (head := self.text[self.position : self.position + 1]) and head not in end:
             if self.text.startswith('$(', self.position):
+                self.depth += 1
+                if self.depth > DEPTH:
+                    raise LaunchError(f'more than {DEPTH} substitutions in each other')
                 parts.append(self.call())
+                self.depth -= 1
                 continue
             if head == '\\' and self.text[self.position + 1 : self.position + 2] not in ('', ' '):
                 self.position += 1
@@ -93,4 +100,4 @@ class _Parser:
         return call
 
     def error(self, message: str) -> LaunchError:
-        return LaunchError(f'cannot read the substitution in {self.text!r}: {message}')
+        return LaunchError(f'cannot read the substitution in {shown(self.text, 200)}: {message}')
