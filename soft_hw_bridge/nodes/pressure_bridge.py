@@ -7,7 +7,6 @@ stalls the valves. A valve terminal with a watchdog also vents when that process
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ class PressureBridge(BridgeNode[RemoteStream]):
     """Hands commands to the guard, and measurements to the topic. Active means armed."""
 
     config: PressureConfig
+    refuses_simulated_time = True
     can_wait = True  # a cycle that comes late by a millisecond harms nobody
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class PressureBridge(BridgeNode[RemoteStream]):
 
     def _command(self, data: bytes, info: dict[str, Any], chambers: list[str]) -> Command:
         """Return the command of a message; ValueError if it cannot be followed."""
-        heard_t, heard_ns = boot_time(), time.time_ns()
+        heard_t = boot_time()
         if len(data) > _LARGEST:
             raise ValueError(f'command: must have {_LARGEST} bytes at most, got {len(data)}')
         try:
@@ -117,7 +117,7 @@ class PressureBridge(BridgeNode[RemoteStream]):
             raise ValueError('commands from two publishers')
         sequence = UNKNOWN if sequence is None else sequence
         pressures = in_order(names, pressure.tolist(), chambers)
-        return Command(heard_t, heard_ns, stamp_ns, sequence, bool(is_handover), publisher, pressures)
+        return Command(heard_t, stamp_ns, sequence, bool(is_handover), publisher, pressures)
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         """Stop now if there is a device, and in any case stay so at the next activation."""

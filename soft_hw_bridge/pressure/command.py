@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_HEAD = struct.Struct('<dqqq?B')  # the fields of Command before `publisher`, and how many bytes that has
+_HEAD = struct.Struct('<dqq?B')  # the fields of Command before `publisher`, and how many bytes that has
 _NUMBER = struct.Struct('<d')
 
 
@@ -14,7 +14,6 @@ class Command(NamedTuple):
     """Pressures that a publisher wants, and what is known of the publisher."""
 
     heard_t: float  # [s] by `boot_time`, when the ROS process heard it
-    heard_ns: int  # the same by the wall clock
     stamp_ns: int  # wall time at which the publisher decided
     sequence: int  # number that the middleware gives to each message of a publisher, in order
     is_handover: bool  # the publisher declares that it gives way or takes over
@@ -23,16 +22,16 @@ class Command(NamedTuple):
 
     def pack(self) -> bytes:
         """Return bytes that `unpack` understands."""
-        head = _HEAD.pack(*self[:5], len(self.publisher))
+        head = _HEAD.pack(*self[:4], len(self.publisher))
         return head + self.publisher + struct.pack(f'<{len(self.pressure)}d', *self.pressure)
 
     @classmethod
     def unpack(cls, data: bytes) -> Command:
         """Return the command of these bytes, which this suite has packed."""
-        heard_t, heard_ns, stamp_ns, sequence, is_handover, size = _HEAD.unpack_from(data)
+        heard_t, stamp_ns, sequence, is_handover, size = _HEAD.unpack_from(data)
         publisher, numbers = data[_HEAD.size : _HEAD.size + size], data[_HEAD.size + size :]
         pressure = struct.unpack(f'<{len(numbers) // _NUMBER.size}d', numbers)
-        return cls(heard_t, heard_ns, stamp_ns, sequence, is_handover, publisher, pressure)
+        return cls(heard_t, stamp_ns, sequence, is_handover, publisher, pressure)
 
 
 def in_order(names: Sequence[str], pressure: Sequence[float], wanted: Sequence[str]) -> tuple[float, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 
 from soft_dynamics.boot_time import boot_time
 from soft_dynamics.counters import ERROR, OK, WARN, Status
+from soft_dynamics.stamp_clock import StampClock
 from soft_hw_bridge.backoff import Backoff
 from soft_hw_bridge.clock import DeviceClock
 from soft_hw_bridge.errors import DeviceError
@@ -23,7 +25,6 @@ from soft_hw_bridge.stream_health import StreamHealth
 _ASTRAY = 0.1  # of the largest pressure: a measurement further from what was put out ...
 _STEADY_S = 1.0  # a device that lasts so long was not lost to a fault that comes back at once
 _ASTRAY_S = 0.5  # ... for this long is no valve lag: no air, a leak, a valve or a sensor that stands still
-_CLOCK_STEP_NS = 50_000_000  # a wall clock that gained or lost more between two commands was set
 
 
 class Measured(NamedTuple):
@@ -64,8 +65,7 @@ class PressureStream:
         self._device = device
         self._guard = PressureGuard(names, limits)
         self._master = Master()
-        self._wall_ns = self._time.wall_ns() - round(self._time.boot() * 1e9)  # wall clock less boot clock
-        self._clock_set_t = -np.inf  # when the wall clock was last seen to be set
+        self._stamps = StampClock(limits.command_timeout, self._time.wall_ns, self._time.boot)
         t = self._time.boot()
         self._schedule = Schedule(1.0 / limits.cycle, t)
         self._backoff = Backoff()
@@ -92,14 +92,14 @@ class PressureStream:
     def command(self, command: Command) -> None:
         """Hand a command to the guard, unless it comes from a second publisher or its age is unknown."""
         problem = self._master.hear(command) if self._guard.is_armed else ''
-        self._watch_clock(command.heard_t, command.heard_ns)
-        if abs(command.heard_t - self._clock_set_t) <= self.limits.command_timeout:
-            problem = problem or 'the clock of this computer was set'
+        self._stamps.look()
+        decided_t = self._stamps.time_of(command.stamp_ns)
+        if not problem and math.isinf(decided_t):
+            problem = 'command with a stamp of the future, or the clock of this computer was set'
         if problem:
             self._guard.refuse(problem)
         else:
-            age = (command.heard_ns - command.stamp_ns) * 1e-9
-            self._guard.command(command.heard_t, command.pressure, age)
+            self._guard.command(command.heard_t, command.pressure, command.heard_t - decided_t)
 
     def refuse(self, reason: str) -> None:
         """Vent because of a command that cannot be followed."""
@@ -112,7 +112,7 @@ class PressureStream:
         """
         self._time.sleep(max(self._schedule.due - self._time.boot(), 0.0))
         t = self._time.boot()
-        self._watch_clock(t, self._time.wall_ns())
+        self._stamps.look()
         self._schedule.done(t)
         if not self._is_open and not self._backoff.is_due(t):
             take_commands()
@@ -183,13 +183,6 @@ class PressureStream:
             self._guard.lost()
             self._output = np.zeros(len(self.names))
         return self._output
-
-    def _watch_clock(self, t: float, wall_ns: int) -> None:
-        """Notice that somebody set the wall clock, by which the age of a command is told."""
-        difference = wall_ns - round(t * 1e9)
-        if abs(difference - self._wall_ns) > _CLOCK_STEP_NS:
-            self._clock_set_t = t
-        self._wall_ns = difference
 
     def _open(self) -> None:
         self._device.open()

@@ -214,7 +214,9 @@ class Rig:
             'pressure': self.plant.pressure.tolist(),
             'command': self._valves.command.tolist() if self._valves else [],
             'writes': self._valves.emulator.writes if self._valves else 0,  # of set points
-            'largest_rise': self._valves.emulator.largest_rise if self._valves else 0.0,  # [Pa] in one of them
+            'largest_rise': self._valves.emulator.largest_rise
+            if self._valves
+            else 0.0,  # [Pa] in one of them
             'slips': self.slips,
         }
 

@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 from ros.conftest import ROOT, TIMEOUT
 
-NODES = ('soft_control.nodes.configuration_controller', 'soft_control.nodes.task_controller')
+NODES = (
+    'soft_control.nodes.configuration_controller',
+    'soft_control.nodes.task_controller',
+    'soft_hw_bridge.nodes.pressure_bridge',
+)
 LINE = 'use_sim_time must be false: this node commands hardware'
 LAUNCH = """<launch>
   <node pkg="soft_robot_suite" exec="configuration_controller">

@@ -481,7 +481,7 @@ class AirPath(RuleBasedStateMachine):
         self.sequences[publisher] += 1
         now_ns = self.world.now_ns()
         stamp_ns, number = now_ns - round(age * 1e9), self.sequences[publisher]
-        sent = Command(self.world.boot, now_ns, stamp_ns, number, is_handover, b'', tuple(pressure))
+        sent = Command(self.world.boot, stamp_ns, number, is_handover, b'', tuple(pressure))
         self.stream.command(Command.unpack(sent.pack()))
         if not self.armed:
             return

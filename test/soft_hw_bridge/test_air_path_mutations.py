@@ -65,8 +65,8 @@ RULES: dict[str, tuple[str, ...]] = {
     ),
     'I3 wall clock that was set': (
         'stream.py',
-        'if abs(command.heard_t - self._clock_set_t) <= self.limits.command_timeout:',
-        'if False:',
+        'decided_t = self._stamps.time_of(command.stamp_ns)',
+        'decided_t = command.heard_t - (self._time.wall_ns() - command.stamp_ns) * 1e-9',
     ),
     'I9 second publisher': ('master.py', "self.problem = 'commands from two publishers'", 'pass'),
     'I9 hand-over that both declare': (
