@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.bridge_devices import BODIES, POINTS, TRACKERS
-from benchmarks.measure import load
+from benchmarks.measure import cpu_seconds, load
 from benchmarks.page import replace_part
 from benchmarks.serialized import BODY, STAMP, stamp_ns, taken
 
@@ -195,13 +195,19 @@ def measure(seconds: float, say: Callable[[str], None]) -> list[list[str]]:
             )
         say(f'all of them publish; measuring for {seconds:g} s')
         _listen_for(listener, SETTLE)
-        before, cpu, begin = _counters(listener), {d: _cpu(pid) for d, pid in pids.items()}, time.time_ns()
+        before, cpu, begin = (
+            _counters(listener),
+            {d: cpu_seconds(pid) for d, pid in pids.items()},
+            time.time_ns(),
+        )
         lost = _lost(listener)
         for left in np.arange(seconds, 0.0, -10.0).tolist():
             _listen_for(listener, min(left, 10.0))
             say(f'{max(left - 10.0, 0.0):g} s left')
         end = time.time_ns()
-        shares = {device: (_cpu(pid) - cpu[device]) / ((end - begin) * 1e-9) for device, pid in pids.items()}
+        shares = {
+            device: (cpu_seconds(pid) - cpu[device]) / ((end - begin) * 1e-9) for device, pid in pids.items()
+        }
         _listen_for(listener, 1.2)  # for the diagnostics of the last second
         after = _counters(listener)
         lost = {device: count - lost[device] for device, count in _lost(listener).items()}
@@ -284,12 +290,6 @@ def _counters(listener: Listener) -> dict[str, dict[str, int]]:
         }
         for device in LOADS
     }
-
-
-def _cpu(pid: int) -> float:
-    """Return the seconds of CPU a process has used."""
-    stat = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
-    return (int(stat[11]) + int(stat[12])) / os.sysconf('SC_CLK_TCK')
 
 
 def _params(ports: dict[str, dict[str, int]]) -> dict[str, dict[str, Any]]:

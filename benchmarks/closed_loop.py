@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.closed_loop_listener import MOMENTS, Listener, Ways, ways
-from benchmarks.measure import load
+from benchmarks.measure import cpu_seconds, load
 from benchmarks.metronome import Metronomes
 from benchmarks.page import replace_part
 from soft_dynamics.arguments import Array
@@ -98,10 +98,12 @@ def measure(options: argparse.Namespace, say: Callable[[str], None]) -> Run:
             metronomes = Metronomes()
             _draw(listener, eight, 1.0)
             pids = dict(simulation.pids)
-            cpu, begin, busy = {node: _cpu(pid) for node, pid in pids.items()}, time.time_ns(), _busy()
+            cpu, begin, busy = {node: cpu_seconds(pid) for node, pid in pids.items()}, time.time_ns(), _busy()
             _draw(listener, eight, seconds)
             end = time.time_ns()
-            shares = {node: (_cpu(pid) - cpu[node]) / ((end - begin) * 1e-9) for node, pid in pids.items()}
+            shares = {
+                node: (cpu_seconds(pid) - cpu[node]) / ((end - begin) * 1e-9) for node, pid in pids.items()
+            }
             shares['whole computer'] = (_busy() - busy) / ((end - begin) * 1e-9)
             _draw(listener, eight, 0.5)
             metronomes.stop()
@@ -118,12 +120,6 @@ def _draw(listener: Listener, eight: Any, seconds: float) -> None:
         listener.references.publish(eight.message(time.time() + 0.05))
         until = time.monotonic() + min(left, EIGHT + 0.1)
         listener.run(lambda until=until: time.monotonic() > until)
-
-
-def _cpu(pid: int) -> float:
-    """Return the seconds of CPU a process has used."""
-    stat = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
-    return (int(stat[11]) + int(stat[12])) / os.sysconf('SC_CLK_TCK')
 
 
 def _busy() -> float:

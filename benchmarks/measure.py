@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from timeit import Timer
 from typing import Any, NamedTuple
 
@@ -37,6 +38,19 @@ class Settings(NamedTuple):
 def load() -> float:
     """Return how many processes wanted to run in the last minute: above the number of cores, wall times mean little."""
     return os.getloadavg()[0]
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU seconds (user and system) of a process and of its running children."""
+    fields = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+    return own + sum(map(cpu_seconds, children(pid)))
+
+
+def children(pid: int) -> list[int]:
+    """Return the running child processes of a process."""
+    lists = Path(f'/proc/{pid}/task').glob('*/children')
+    return [int(child) for each in lists for child in each.read_text().split()]
 
 
 def take_turns(
