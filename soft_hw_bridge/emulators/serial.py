@@ -31,6 +31,7 @@ class SerialEmulator:
         self._binary = binary
         self._actual = [0] * channels
         self._lock = threading.Lock()
+        self._sequence = 0  # of the set points that hold
         self._reset()
         self._master, self._slave = pty.openpty()
         tty.setraw(self._slave)
@@ -64,8 +65,8 @@ class SerialEmulator:
         os.close(self._slave)
 
     def _reset(self) -> None:
-        self._epoch: int = random.randrange(U32)
-        self._sequence: int = 0
+        self._epoch = random.randrange(U32)
+        self._sequence = 0
         self._start = time.monotonic()
         self._live, self._heard_us = False, 0
         self._setpoints = [0] * self._channels
