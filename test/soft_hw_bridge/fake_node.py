@@ -28,13 +28,14 @@ class FakeNode:
         self._begin(t_us)
         self.pressure = np.zeros(valves)  # [Pa] what the chambers have
         self.lie: Any = lambda pressure: pressure  # what the sensors make of it
-        self.reads: dict[int, tuple[float, ...]] = {}  # [Pa] what was told at a time of the clock
+        self.reads: dict[int, tuple[float, tuple[float, ...]]] = {}  # when, and what [Pa], was told, by t_us
         self.applied: list[Applied] = []
         self.ages: list[float] = []  # [s] of the measurements that these follow from
+        self.oldest = 0.0  # [s] of the measurements that set points followed from when they were sent
         self.contact_t = self.moved_t = world.boot
         self.tripped_t = self.reads_of_zero_t = -math.inf
         self.requests, self.answers = Way(), Way()
-        self.noise: deque[bool] = deque()  # which of the next messages to it are damaged
+        self.noise: deque[int] = deque()  # which byte of each of the next messages to it is damaged; 0: none
         self.listening = True
         self.connections = 0
         self.damage: Any = lambda answer: answer
@@ -105,7 +106,7 @@ class FakeNode:
                 if any(before):
                     self.tripped_t = self.world.boot
             elif message.kind == 'Q':
-                self.reads[self._now_us()] = tuple(told)
+                self.reads[self._now_us()] = self.world.boot, tuple(told)
                 if not any(before):
                     self.reads_of_zero_t = self.world.boot
         return answer
@@ -129,11 +130,16 @@ class FakeNode:
 
     def _note(self, message: Message, sent_t: float, connection: int, before: tuple[float, ...]) -> None:
         newest = connection == self.connections
-        t_us = message.head[2]
-        after, read = self.setpoints(), self.reads.get(t_us, (-math.inf,) * self.valves)
-        times = self.tripped_t, self.reads_of_zero_t
+        read_t, read = self.reads[message.head[2]]
+        after, times = self.setpoints(), (self.tripped_t, self.reads_of_zero_t)
         self.applied.append(Applied(self.world.boot, sent_t, connection, newest, before, after, *times, read))
-        self.ages.append((self._now_us() - t_us) % U32 * 1e-6)
+        self.ages.append(self.world.boot - read_t)
+
+    def let_go(self, data: bytes) -> None:
+        """Note what is sent to it."""
+        for message in MessageStream(CODEC).feed(data):
+            if message.kind == 'S':
+                self.oldest = max(self.oldest, self.world.boot - self.reads[message.head[2]][0])
 
 
 class FakePort:
@@ -152,6 +158,7 @@ class FakePort:
 
     def write(self, data: bytes) -> None:
         self._check()
+        self._node.let_go(data)
         sent_t = self._world.boot
         self._world.point('send')  # stopped between its last check and the kernel
         delay = self._node.requests.next()
@@ -168,8 +175,9 @@ class FakePort:
 
     def _arrive(self, data: bytes, sent_t: float) -> None:
         node = self._node
-        if node.noise and node.noise.popleft() and data:
-            data = data[:-2] + bytes([data[-2] ^ 0x55]) + data[-1:]
+        place = node.noise.popleft() if node.noise else 0
+        if 0 < place < len(data):
+            data = data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :]
         answer = node.damage(node.answer(data, sent_t, self._number))
         delay = node.answers.next() if answer else math.inf
         if np.isfinite(delay):

@@ -10,7 +10,7 @@ from typing import Any
 from fake_node import CODEC, FakeNode
 from fake_valves import WIRE_S, Applied, World
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 from test_air_path import CHAMBERS, DURATIONS, FILLED, NAMES, RUNS, VALVES, AirPath, Stop
 
 from soft_dynamics.counters import OK
@@ -105,8 +105,8 @@ class SerialAirPath(AirPath):
         self.terminal.damage = lambda answer: answer
 
     @precondition(lambda self: not self.closed)
-    @rule(noise=st.lists(st.booleans(), min_size=1, max_size=12), is_filled=FILLED)
-    def noise_on_the_line(self, noise: list[bool], is_filled: bool) -> None:
+    @rule(noise=st.lists(st.integers(0, 60), min_size=1, max_size=12), is_filled=FILLED)
+    def noise_on_the_line(self, noise: list[int], is_filled: bool) -> None:
         """Messages to the device are damaged; they are repeated."""
         self.lead_to_pressure(is_filled)
         self.terminal.noise.extend(noise)
@@ -129,7 +129,12 @@ class SerialAirPath(AirPath):
 
     def judge_write(self, applied: Applied) -> None:
         super().judge_write(applied)
-        assert self.terminal.ages[self.judged - 1] <= VALID_S + 1e-6, 'the time for which it was valid'
+        assert self.terminal.ages[self.judged - 1] <= VALID_S + 2e-6, 'the time for which it was valid'
+
+    @invariant()
+    def nothing_is_sent_too_late(self) -> None:
+        """Contact lease: set points stay here if the measurement that they follow from is too old."""
+        assert self.terminal.oldest <= VALID_S
 
     def is_exempt(self, applied: Applied) -> bool:
         return False
