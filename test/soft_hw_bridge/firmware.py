@@ -15,12 +15,14 @@ HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / 'soft_hw_bridge' / 'pressure' / 'firmware'
 WARNINGS = ('-std=c99', '-pedantic', '-Wall', '-Wextra', '-Wconversion', '-Werror')
 U32 = 1 << 32
+LOWEST, HIGHEST = -60_000, 300_000  # [Pa] that the valves can do
 
 
 def compile_firmware(target: Path, *options: str) -> Path:
     """Compile the firmware and the test's hardware; return the result."""
     sources = [str(SOURCES / 'pressure_node.c'), str(HERE / 'firmware_host.c')]
-    command = ['cc', *WARNINGS, *options, f'-I{SOURCES}', *sources, '-o', str(target)]
+    bounds = f'-DNODE_LOWEST={LOWEST}', f'-DNODE_HIGHEST={HIGHEST}'
+    command = ['cc', *WARNINGS, *bounds, *options, f'-I{SOURCES}', *sources, '-o', str(target)]
     subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     return target
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from firmware import Firmware, compile_firmware
+from firmware import HIGHEST, LOWEST, Firmware, compile_firmware
 from fuzz import damaged, fuzz_count
 
 from soft_hw_bridge.pressure.microcontroller import (
@@ -123,11 +123,11 @@ def test_set_points_that_do_not_follow_are_refused(change: dict[str, int]) -> No
     assert node.set(FULL, t_us=T0 - VALID)
 
 
-@pytest.mark.parametrize('value', [-1, 300_001, 2**31 - 1, NO_PRESSURE])
+@pytest.mark.parametrize('value', [LOWEST - 1, HIGHEST + 1, 2**31 - 1, NO_PRESSURE])
 def test_set_points_beyond_the_bounds_are_refused_together(value: int) -> None:
     node = Node()
     assert not node.set((1000,) * (N - 1) + (value,))
-    assert node.set((1000,) * (N - 1) + (300_000,))
+    assert node.set((LOWEST,) * (N - 1) + (HIGHEST,))
 
 
 @pytest.mark.parametrize('count', [0, 1, N - 1, N + 1, 64])
