@@ -20,7 +20,10 @@ U32 = 1 << 32
 
 
 class SerialEmulator:
-    """The firmware: takes set points, answers questions, vents when nobody talks to it."""
+    """The firmware: takes set points, answers questions, vents when they stop.
+
+    Its sensors read the set points until somebody tells what the chambers really have.
+    """
 
     def __init__(self, channels: int, binary: bool = True) -> None:
         self.faults = Faults()
@@ -29,7 +32,7 @@ class SerialEmulator:
         self.refused = 0  # set points
         self._channels = channels
         self._binary = binary
-        self._actual = [0] * channels
+        self._actual: list[int] | None = None
         self._lock = threading.Lock()
         self._sequence = 0  # of the set points that hold
         self._reset()
@@ -48,7 +51,7 @@ class SerialEmulator:
             return [float(value) for value in self._setpoints]
 
     def set_actual(self, pressures: Sequence[float]) -> None:
-        """Let the sensors read these pressures [Pa]."""
+        """Let the sensors read these pressures [Pa], whatever is commanded."""
         self._actual = [round(p) for p in pressures]
 
     def set_by_another(self, pressures: Sequence[float]) -> None:
@@ -113,7 +116,7 @@ class SerialEmulator:
                     self._vent()
                 self._live, self._sequence, self._heard_us = True, numbers[0], self._now_us()
             state = [self._epoch, numbers[0], self._now_us(), self._sequence]
-            answer = report(state, self._setpoints, self._actual, self._binary)
+            answer = report(state, self._setpoints, self._actual or self._setpoints, self._binary)
         for data in self.faults.apply(answer):
             try:
                 os.write(self._master, data)
