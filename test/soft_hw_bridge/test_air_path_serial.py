@@ -120,6 +120,15 @@ class SerialAirPath(AirPath):
         self.go_on(3)
 
     @precondition(lambda self: not self.closed)
+    @rule(duration=DURATIONS, after=st.integers(0, 12))
+    def held_while_venting(self, duration: float, after: int) -> None:
+        """Set points from before are higher than those that hold when they arrive."""
+        self.lead_to_pressure(True)
+        self.terminal.requests.delays.extend([0.0] * after + [duration])
+        self.disarm()
+        self.go_on(40)
+
+    @precondition(lambda self: not self.closed)
     @rule(duration=DURATIONS, count=st.integers(1, 20), is_filled=FILLED)
     def line_stands_still(self, duration: float, count: int, is_filled: bool) -> None:
         """All that is sent in some cycles arrives together, later."""
