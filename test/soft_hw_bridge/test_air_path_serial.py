@@ -70,14 +70,23 @@ class SerialAirPath(AirPath):
         self.world.run_until(self.world.boot + duration)
 
     @precondition(lambda self: not self.closed)
-    @rule(valve=st.integers(0, CHAMBERS - 1), count=st.sampled_from([0, 1, 500, 2400]), opens=st.booleans())
-    def second_master(self, valve: int, count: int, opens: bool) -> None:
+    @rule(
+        valve=st.integers(0, CHAMBERS - 1),
+        count=st.sampled_from([0, 1, 500, 2400]),
+        kind=st.sampled_from(['follows', 'between read and write', 'opens']),
+        is_filled=FILLED,
+    )
+    def second_master(self, valve: int, count: int, kind: str, is_filled: bool) -> None:
         """I8: it is noticed within two cycles, whatever it sends."""
+        self.lead_to_pressure(is_filled)
         if self.is_open():
             losses = self.stream.losses
             values = list(map(int, self.terminal.setpoints()))
-            values[self.channels[valve]] = 100 * count
-            self.terminal.intrude(None if opens else tuple(values))
+            values[self.channels[valve]] = 100 * count + 7
+            if kind == 'between read and write':
+                self.stream.poll(lambda: self.terminal.intrude(tuple(values)))
+            else:
+                self.terminal.intrude(None if kind == 'opens' else tuple(values))
             level = max(self.poll().level, self.poll().level)
             assert self.stream.losses > losses
             assert level > OK
