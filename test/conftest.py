@@ -12,7 +12,8 @@ settings.load_profile('shared machine')
 
 HERE = Path(__file__).parent
 LIVE = [HERE / 'ros', HERE / 'soft_hw_bridge', HERE / 'tools']
-REPEATABLE = ['test_air_path', 'test_air_path_mutations']  # in a world of their own time
+# in a world of their own time
+REPEATABLE = ['test_air_path', 'test_air_path_serial', 'test_air_path_mutations', 'test_pressure_firmware']
 # test_*.py of half a minute and more
 LONG = ['closed_loop', 'controllers', 'demo', 'faults', 'pressure_bridge', 'simulation_launch']
 LONG += ['state_estimator', 'identification', 'identify_command', 'models', 'wang_examples']

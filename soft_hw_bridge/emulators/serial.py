@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import random
 import select
 import struct
 import threading
@@ -13,24 +14,28 @@ from collections.abc import Sequence
 
 from soft_hw_bridge.emulators.faults import Faults
 
-VENT_AFTER_S = 0.2
+VENT_AFTER_US = 200_000
+VALID_US = 150_000
+U32 = 1 << 32
 
 
 class SerialEmulator:
-    """The firmware: takes set points, reports pressures, vents when nobody talks to it."""
+    """The firmware: takes set points, answers questions, vents when they stop.
 
-    def __init__(self, channels: int, binary: bool = True, rate_hz: float = 200.0) -> None:
+    Its sensors read the set points until somebody tells what the chambers really have.
+    """
+
+    def __init__(self, channels: int, binary: bool = True) -> None:
         self.faults = Faults()
         self.highest = [0.0] * channels  # [Pa] ever commanded
         self.malformed = 0
+        self.refused = 0  # set points
         self._channels = channels
         self._binary = binary
-        self._period = 1.0 / rate_hz
-        self._setpoints = [0.0] * channels
-        self._actual = [0.0] * channels
-        self._heard = 0.0
-        self._start = time.monotonic()
-        self._sequence = 0
+        self._actual: list[int] | None = None
+        self._lock = threading.Lock()
+        self._sequence = 0  # of the set points that hold
+        self._reset()
         self._master, self._slave = pty.openpty()
         tty.setraw(self._slave)
         os.set_blocking(self._master, False)
@@ -41,13 +46,19 @@ class SerialEmulator:
 
     def commanded(self) -> list[float]:
         """Return the set points [Pa] that hold now."""
-        if time.monotonic() - self._heard > VENT_AFTER_S:
-            return [0.0] * self._channels
-        return list(self._setpoints)
+        with self._lock:
+            self._look()
+            return [float(value) for value in self._setpoints]
 
     def set_actual(self, pressures: Sequence[float]) -> None:
-        """Let the sensors read these pressures [Pa]."""
-        self._actual = list(pressures)
+        """Let the sensors read these pressures [Pa], whatever is commanded."""
+        self._actual = [round(p) for p in pressures]
+
+    def set_by_another(self, pressures: Sequence[float]) -> None:
+        """Take set points [Pa] of a second master that has listened."""
+        with self._lock:
+            self._setpoints = [int(p) for p in pressures]
+            self._sequence = (self._sequence + 1) % U32
 
     def close(self) -> None:
         """Unplug."""
@@ -56,78 +67,108 @@ class SerialEmulator:
         os.close(self._master)
         os.close(self._slave)
 
+    def _reset(self) -> None:
+        self._epoch = random.randrange(U32)
+        self._sequence = 0
+        self._start = time.monotonic()
+        self._live, self._heard_us = False, 0
+        self._setpoints = [0] * self._channels
+
+    def _now_us(self) -> int:
+        return int((time.monotonic() - self._start + self.faults.clock_jump_s) * 1e6) % U32
+
+    def _look(self) -> None:
+        """Start again if asked to; vent when set points are late."""
+        if self.faults.restart:
+            self.faults.restart = False
+            self._reset()
+        if self._live and (self._now_us() - self._heard_us) % U32 > VENT_AFTER_US:
+            self._vent()
+
+    def _vent(self) -> None:
+        self._live = False
+        self._epoch = (self._epoch + 1) % U32
+        self._setpoints = [0] * self._channels
+
     def _run(self) -> None:
         pending = b''
-        due = time.monotonic()
         mark = b'\0' if self._binary else b'\n'
         while self._running:
-            ready, _, _ = select.select([self._master], [], [], max(due - time.monotonic(), 0.0))
+            ready, _, _ = select.select([self._master], [], [], 0.02)
             if ready:
                 *frames, pending = (pending + os.read(self._master, 4096)).split(mark)
                 for frame in filter(None, frames):
-                    self._take_binary(frame) if self._binary else self._take_text(frame.decode('latin-1'))
-            if time.monotonic() >= due:
-                due += self._period
-                self._report()
+                    self._take(frame)
 
-    def _report(self) -> None:
-        if self.faults.restart:
-            self.faults.restart = False
-            self._start, self._sequence, self._setpoints = time.monotonic(), 0, [0.0] * self._channels
-        t_us = int((time.monotonic() - self._start + self.faults.clock_jump_s) * 1e6) % 2**32
-        packet = (
-            report_binary(self._sequence, t_us, self._actual)
-            if self._binary
-            else report_text(self._sequence, t_us, self._actual)
-        )
-        self._sequence += 1
-        for data in self.faults.apply(packet):
+    def _take(self, frame: bytes) -> None:
+        message = read_binary(frame) if self._binary else read_text(frame)
+        if message is None:
+            self.malformed += 1
+            return
+        kind, numbers = message
+        with self._lock:
+            self._look()
+            if kind == 'S':
+                self._take_setpoints(numbers)
+                return
+            if kind == 'V':
+                if not self._live or numbers[0] != self._sequence:
+                    self._vent()
+                self._live, self._sequence, self._heard_us = True, numbers[0], self._now_us()
+            state = [self._epoch, numbers[0], self._now_us(), self._sequence]
+            answer = report(state, self._setpoints, self._actual or self._setpoints, self._binary)
+        for data in self.faults.apply(answer):
             try:
                 os.write(self._master, data)
             except BlockingIOError:  # nobody reads
                 return
 
-    def _take_text(self, line: str) -> None:
-        body, _, digits = line.partition('*')
-        total = 0
-        for character in body:
-            total ^= ord(character)
-        fields = body.split(',')
-        if digits != f'{total:02X}' or len(fields) != 3 or fields[0] != 'S':
-            self.malformed += 1
+    def _take_setpoints(self, numbers: Sequence[int]) -> None:
+        epoch, sequence, t_us, *pressures = numbers
+        in_time = (self._now_us() - t_us) % U32 <= VALID_US
+        follows = epoch == self._epoch and sequence == (self._sequence + 1) % U32
+        if not (self._live and in_time and follows and len(pressures) == self._channels):
+            self.refused += 1
             return
-        self._set(int(fields[1]), float(fields[2]) * 1000)
-
-    def _take_binary(self, frame: bytes) -> None:
-        data = unstuff(frame)
-        if crc_ccitt(data[:-2]) != data[-2] + 256 * data[-1] or data[0] != ord('S'):
-            self.malformed += 1
-            return
-        for channel in range((len(data) - 8) // 4):
-            self._set(channel, struct.unpack_from('<f', data, 6 + 4 * channel)[0])
-
-    def _set(self, channel: int, pressure: float) -> None:
-        self._heard = time.monotonic()
-        if channel < self._channels:
-            self._setpoints[channel] = pressure
-            self.highest[channel] = max(self.highest[channel], pressure)
+        self._sequence, self._heard_us = sequence, self._now_us()
+        self._setpoints = [p - U32 if p >= U32 // 2 else p for p in pressures]
+        self.highest = [max(pair) for pair in zip(self.highest, map(float, self._setpoints), strict=True)]
 
 
-def report_text(sequence: int, t_us: int, pressures: Sequence[float]) -> bytes:
-    """Return a line with the measured pressures [Pa]."""
-    body = ','.join(['P', str(sequence), str(t_us), *(f'{p / 1000:.4f}' for p in pressures)])
-    total = 0
-    for character in body:
-        total ^= ord(character)
-    return f'{body}*{total:02X}\n'.encode()
+def report(state: Sequence[int], setpoints: Sequence[int], actual: Sequence[int], binary: bool) -> bytes:
+    """Return an answer: epoch, number, time and sequence; set points and measured pressures [Pa]."""
+    return report_binary(state, setpoints, actual) if binary else report_text(state, setpoints, actual)
 
 
-def report_binary(sequence: int, t_us: int, pressures: Sequence[float]) -> bytes:
-    """Return a frame with the measured pressures [Pa]."""
-    data = b'P' + bytes([sequence % 256]) + t_us.to_bytes(4, 'little')
-    data += b''.join(struct.pack('<f', p) for p in pressures)
-    data += crc_ccitt(data).to_bytes(2, 'little')
-    return stuff(data)
+def report_text(state: Sequence[int], setpoints: Sequence[int], actual: Sequence[int]) -> bytes:
+    """Return the line of an answer."""
+    line = 'P'
+    for number in [*state, *setpoints, *actual]:
+        line += f',{number:d}'
+    return f'{line}*{crc_ccitt(line.encode()):04X}\n'.encode()
+
+
+def report_binary(state: Sequence[int], setpoints: Sequence[int], actual: Sequence[int]) -> bytes:
+    """Return the frame of an answer."""
+    data = b'P' + b''.join((number % U32).to_bytes(4, 'little') for number in [*state, *setpoints, *actual])
+    return stuff(data + crc_ccitt(data).to_bytes(2, 'little'))
+
+
+def read_text(line: bytes) -> tuple[str, list[int]] | None:
+    """Return kind and numbers, modulo 2**32, of a message from the host; None if it is damaged."""
+    body, _, digits = line.partition(b'*')
+    fields = body.split(b',')
+    if digits != b'%04X' % crc_ccitt(body) or fields[0] not in (b'V', b'S', b'Q') or len(fields) < 2:
+        return None
+    return fields[0].decode(), [int(field) % U32 for field in fields[1:]]
+
+
+def read_binary(frame: bytes) -> tuple[str, list[int]] | None:
+    """Return kind and numbers, modulo 2**32, of a message from the host; None if it is damaged."""
+    data = unstuff(frame)
+    if len(data) < 7 or crc_ccitt(data[:-2]) != data[-2] + 256 * data[-1] or data[0] not in b'VSQ':
+        return None
+    return chr(data[0]), [number for (number,) in struct.iter_unpack('<I', data[1:-2])]
 
 
 def crc_ccitt(data: bytes) -> int:

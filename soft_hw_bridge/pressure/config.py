@@ -73,7 +73,7 @@ def make_stream(
         register_map = load_register_map(config.modbus.register_map)
         device = ModbusPressure(config.modbus, register_map, channels, limits, now_ns, stop)
     else:
-        device = SerialPressure(config.serial, channels, limits, config.rate, now_ns)
+        device = SerialPressure(config.serial, channels, limits, config.rate, now_ns, stop)
     if device.watchdog is not None and not _CYCLES_PER_WATCHDOG / config.rate <= device.watchdog:
         raise ValueError(
             f'rate must be at least {_CYCLES_PER_WATCHDOG / device.watchdog:g} Hz for a device that vents after '

@@ -96,13 +96,13 @@ CASES = [
     Case('pressure', FROZEN, WARN, 'measured far from what was put out'),
     Case('pressure', RESTART, counter='reconnects'),
     Case('serial', SILENT, ERROR, 'no measurement from', is_mute=True),
-    Case('serial', FROZEN, WARN, 'measured far from what was put out', is_mute=True),
+    Case('serial', FROZEN, ERROR, 'no measurement from', is_mute=True),
     damaged('serial', 'drop', 'lost'),
     damaged('serial', 'corrupt', 'malformed'),
     damaged('serial', 'reorder', 'out_of_order'),
     damaged('serial', 'duplicate', 'duplicate'),
     Case('serial', JUMP, counter='clock_relocks'),
-    Case('serial', RESTART, counter='clock_relocks'),
+    Case('serial', RESTART, counter='reconnects'),
 ]
 
 

@@ -92,14 +92,73 @@ RULES: dict[str, tuple[str, ...]] = {
     ),
 }
 
+FIRMWARE = 'firmware/pressure_node.c'
+IS_OF_EPOCH = 'if (!is_live || get(data) != epoch) return;'
+IS_NEXT = 'if (get(data + 4) != sequence + 1) return;'
+IS_VALID = 'if (now - get(data + 8) > VALID_US) return;'
+
+SERIAL_RULES: dict[str, tuple[str, ...]] = {
+    'I1 epoch and validity time in the device': (FIRMWARE, IS_OF_EPOCH, '', FIRMWARE, IS_VALID, ''),
+    'I1 sequence in the device': (FIRMWARE, IS_NEXT, ''),
+    'I3 validity time in the device': (FIRMWARE, IS_VALID, ''),
+    'I4 watchdog of the device': (FIRMWARE, 'if (is_live && node_now_us()', 'if (0 && node_now_us()'),
+    'I5 limits of guard and serial port': (
+        *('serial_port.py', 'np.clip(finite, self._limits.minimum, self._limits.maximum)', 'finite'),
+        *('safety.py', 'np.clip(wanted, self.limits.minimum, self.limits.maximum)', 'wanted'),
+        *('safety.py', 'np.clip(moved, self.limits.minimum, self.limits.maximum)', 'moved'),
+    ),
+    'I7 epoch, sequence and validity time in the device': (
+        *(FIRMWARE, IS_OF_EPOCH, 'if (!is_live) return;'),
+        *(FIRMWARE, IS_NEXT, ''),
+        *(FIRMWARE, IS_VALID, ''),
+    ),
+    'I8 set points read back': (
+        *(
+            'serial_port.py',
+            '(sequence, held) == (self._sequence, self._written)',
+            'sequence == self._sequence',
+        ),
+        *(
+            'serial_port.py',
+            '(sequence, held) != ((self._sequence - 1) % _NUMBERS, self._before)',
+            'sequence != (self._sequence - 1) % _NUMBERS',
+        ),
+    ),
+    'I8 epoch and sequence read back': (
+        *('serial_port.py', 'if epoch != self._epoch:', 'if False:'),
+        *('serial_port.py', 'if (sequence, held) != (', 'if False and (sequence, held) != ('),
+    ),
+    'I10 checksum in the device': (
+        FIRMWARE,
+        'crc16(frame, n - 2) != (frame[n - 2] | frame[n - 1] << 8)',
+        'crc16(frame, 0) != 0xFFFF',
+    ),
+    'contact lease before a write': (
+        'serial_port.py',
+        'self._lease.check()  # the last thing before the kernel has it',
+        'pass',
+    ),
+}
+
 
 @pytest.mark.skipif(not os.environ.get('SOFT_ROBOT_LONG'), reason='make test-long runs it')
 @pytest.mark.parametrize('name', RULES)
 def test_a_missing_rule_is_found(name: str, tmp_path: Path) -> None:
+    run_without(RULES[name], 'test_air_path.py', tmp_path)
+
+
+@pytest.mark.skipif(not os.environ.get('SOFT_ROBOT_LONG'), reason='make test-long runs it')
+@pytest.mark.parametrize('name', SERIAL_RULES)
+def test_a_missing_rule_of_the_serial_line_is_found(name: str, tmp_path: Path) -> None:
+    run_without(SERIAL_RULES[name], 'test_air_path_serial.py', tmp_path)
+
+
+def run_without(rules: tuple[str, ...], machine: str, tmp_path: Path) -> None:
+    """Take rules out of a copy, and see the state machine fail there."""
     for folder in ('soft_hw_bridge', 'soft_dynamics', 'test'):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns('__pycache__'))
     shutil.copy(ROOT / 'pyproject.toml', tmp_path)
-    rest = iter(RULES[name])
+    rest = iter(rules)
     for file, text, instead in zip(rest, rest, rest, strict=True):
         path = tmp_path / PRESSURE / file
         source = path.read_text(encoding='utf-8')
@@ -110,9 +169,9 @@ def test_a_missing_rule_is_found(name: str, tmp_path: Path) -> None:
         'UNTIL_FOUND': '1',
         'AIR_PATH_RUNS': '3000',
     }
-    run = [sys.executable, '-m', 'pytest', '-q', '-x', 'test/soft_hw_bridge/test_air_path.py']
+    run = [sys.executable, '-m', 'pytest', '-q', '-x', f'test/soft_hw_bridge/{machine}']
     done = subprocess.run(
         run, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=1800, check=False
     )
-    assert done.returncode == 1, f'not found without {name}: {done.stdout[-2000:]}{done.stderr[-2000:]}'
+    assert done.returncode == 1, f'not found without {rules}: {done.stdout[-2000:]}{done.stderr[-2000:]}'
     assert 'state.build(' in done.stdout, done.stdout[-2000:]  # the machine's steps, and no other error

@@ -7,23 +7,34 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from fuzz import damaged, growth, refusals
+from fake_node import FakeNode
+from fake_valves import World
+from firmware import Firmware
+from fuzz import damaged, fuzz_count, growth, refusals
+from test_air_path import Stop
 
 from soft_hw_bridge.emulators import serial as emulator
 from soft_hw_bridge.emulators.serial import SerialEmulator
-from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.errors import DeviceError, MalformedPacket
 from soft_hw_bridge.pressure.microcontroller import (
+    NO_PRESSURE,
     BinaryCodec,
-    Fault,
+    Message,
     MessageStream,
     TextCodec,
     cobs_decode,
     cobs_encode,
 )
+from soft_hw_bridge.pressure.safety import PressureLimits
 from soft_hw_bridge.pressure.serial_port import SerialConfig, SerialPressure, _UnwrappedClock
 
 PATIENCE_S = 30.0
-PRESSURES = [0.0, 12_345.0, -2_000.0, 99_999.0]
+LIMITS = PressureLimits(maximum=100_000.9, minimum=-50_000.9)
+STATE = (4_000_000_000, 5, 123_456, 7)
+SETPOINTS = (0, 100_000, 1, -2000)
+ACTUAL = (0, 12_345, NO_PRESSURE, 99_999)
+CODECS = pytest.mark.parametrize('codec', [TextCodec(), BinaryCodec()], ids=['text', 'binary'])
+SENT = [Message('V', (2**32 - 1,)), Message('Q', (0,)), Message('S', (1, 2, 3), SETPOINTS)]
 
 
 @pytest.mark.parametrize(
@@ -44,59 +55,58 @@ def test_cobs_examples(plain, stuffed):
 
 
 @pytest.mark.parametrize('size', [0, 1, 253, 254, 255, 508, 509, 1000])
-def test_cobs_agrees_with_the_firmware(size):
+def test_cobs_agrees_with_the_emulator(size):
     for fill in (bytes(size), b'\x07' * size, np.random.default_rng(size).bytes(size)):
         assert 0 not in cobs_encode(fill)
         assert emulator.unstuff(cobs_encode(fill)) == cobs_decode(emulator.stuff(fill)[:-1]) == fill
 
 
-def test_text_by_hand():
-    assert TextCodec().encode(0, [1500.0, -20.0]) == b'S,0,1.500*49\nS,1,-0.020*63\n'
-    message = TextCodec().decode(b'P,7,1000,0.0,12.3450*%02X\r' % emulator_xor('P,7,1000,0.0,12.3450'))
-    assert (message.sequence, message.t_us) == (7, 1000)
-    np.testing.assert_allclose(message.pressure, [0.0, 12_345.0])
-    assert TextCodec().decode(b'E,3*%02X' % emulator_xor('E,3')) == Fault(3)
-    assert TextCodec().decode(b'H*48') is None
-
-
-def emulator_xor(text):
-    total = 0
-    for character in text:
-        total ^= ord(character)
-    return total
-
-
-def test_crc_check_value():
+def test_messages_by_hand():
+    """The check values of CRC-16/CCITT-FALSE are those of crccalc.com."""
     assert emulator.crc_ccitt(b'123456789') == 0x29B1
+    assert TextCodec().encode(SENT[2]) == b'S,1,2,3,0,100000,1,-2000*%04X\n' % emulator.crc_ccitt(
+        b'S,1,2,3,0,100000,1,-2000'
+    )
+    body = b'Q' + bytes([1, 2, 0, 0])
+    crc = emulator.crc_ccitt(body).to_bytes(2, 'little')
+    assert BinaryCodec().encode(Message('Q', (0x0201,))) == emulator.stuff(body + crc)
+
+
+@CODECS
+def test_answers_of_the_emulator_are_read(codec):
+    frame = emulator.report(STATE, SETPOINTS, ACTUAL, isinstance(codec, BinaryCodec))
+    assert codec.decode(frame[:-1]) == Message('P', STATE, SETPOINTS + ACTUAL)
+    assert TextCodec().decode(b'E,3*%04X\r' % emulator.crc_ccitt(b'E,3')) == Message('E', (3,))
+
+
+@CODECS
+@pytest.mark.parametrize('message', SENT)
+def test_what_is_sent_is_read_by_the_emulator(codec, message):
+    read = emulator.read_binary if isinstance(codec, BinaryCodec) else emulator.read_text
+    numbers = [number % 2**32 for number in message.head + message.values]
+    assert read(codec.encode(message)[:-1]) == (message.kind, numbers)
+    assert codec.decode(codec.encode(message)[:-1]) == message
 
 
 @pytest.mark.parametrize(
-    ('codec', 'report'), [(TextCodec(), emulator.report_text), (BinaryCodec(), emulator.report_binary)]
+    'body',
+    [
+        *(b'P,1,2,3,4,5', b'P,1,2,3', b'P,1,2,3,4' + b',0' * 130, b'S,1,2', b'S,1,2,3,2147483648'),
+        *(b'V,-1', b'V,4294967296', b'V,1.5', b'V,nan', b'V,' + b'0' * 5000 + b'1', b'E', b'E,1,2'),
+        *(b'X,1', b''),
+    ],
 )
-def test_reports_of_the_firmware_are_read(codec, report):
-    message = codec.decode(report(5, 123_456, PRESSURES)[:-1])
-    assert (message.sequence, message.t_us) == (5, 123_456)
-    np.testing.assert_allclose(message.pressure, PRESSURES, atol=0.1)
+def test_numbers_that_cannot_be_are_refused(body):
+    with pytest.raises(MalformedPacket):
+        TextCodec().decode(b'%s*%04X' % (body, emulator.crc_ccitt(body)))
 
 
-@pytest.mark.parametrize('codec', [TextCodec(), BinaryCodec()])
-def test_set_points_are_rounded_towards_vented(codec):
-    device = SerialEmulator(2, binary=isinstance(codec, BinaryCodec))
-    try:
-        for frame in filter(None, codec.encode(1, [1234.9, -1234.9]).split(codec.delimiter)):
-            device._take_binary(frame) if device._binary else device._take_text(frame.decode())
-        assert device._setpoints == pytest.approx([1234.0, -1234.0])
-        assert device.malformed == 0
-    finally:
-        device.close()
-
-
-@pytest.mark.parametrize('codec', [TextCodec(), BinaryCodec()])
+@CODECS
 @pytest.mark.filterwarnings('error')
 def test_decoders_raise_one_error_only(codec):
-    report = emulator.report_text if isinstance(codec, TextCodec) else emulator.report_binary
-    valid = [report(i, 1000 * i, PRESSURES[: i + 1])[:-1] for i in range(4)]
-    assert 0.5 < refusals(codec.decode, valid) < 1.0
+    binary = isinstance(codec, BinaryCodec)
+    valid = [emulator.report(STATE, SETPOINTS[:k], ACTUAL[:k], binary)[:-1] for k in range(1, 5)]
+    assert 0.5 < refusals(codec.decode, valid, fuzz_count(20_000, 100_000)) < 1.0
     stream = MessageStream(codec)
     packets = (packet + codec.delimiter * (len(packet) % 2) for packet in damaged(valid, 20_000))
     assert growth(stream.feed, packets, warm_up=1000) < 1 << 16
@@ -104,143 +114,246 @@ def test_decoders_raise_one_error_only(codec):
     assert len(stream.feed(codec.delimiter + valid[0] + codec.delimiter)) >= 1
 
 
-@pytest.mark.parametrize('protocol', ['text', 'binary'])
-def test_exchange_over_a_terminal(protocol):
-    device = SerialEmulator(4, binary=protocol == 'binary')
-    port = SerialPressure(SerialConfig(device.port, protocol=protocol), [2, 0], rate=50.0)
-    try:
-        device.set_actual(PRESSURES)
-        port.open()
-        wanted = pytest.approx([2000.0, 0.0, 1000.0, 0.0])
-        readings = exchange_until(
-            port, [1000.0, 2000.0], lambda readings: len(readings) >= 20 and device.commanded() == wanted
-        )
-        np.testing.assert_allclose(readings[-1].pressure, [-2000.0, 0.0], atol=0.1)
-        steps = np.diff([reading.device_ns for reading in readings])
-        assert np.all(steps > 0)
-        port.close()
-        wait_until(lambda: not any(device.commanded()))
-    finally:
-        port.close()
-        device.close()
-
-
-def exchange_until(port, pressure, condition):
-    readings = []
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition(readings):
-        assert time.monotonic() < deadline
-        readings += port.exchange(np.array(pressure))
-        time.sleep(0.005)
-    return readings
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return True
-
-
-class Line:
-    """A serial port that keeps what is written."""
+class Bench:
+    """A serial port to the reference firmware, in a world of its own time."""
 
     def __init__(self):
-        self.written = []
+        self.world = World()
+        self.node = FakeNode(self.world, 4, lag=0.0, t_us=0)
+        self.port = SerialPressure(
+            SerialConfig(),
+            [2, 0],
+            LIMITS,
+            50.0,
+            self.world.now_ns,
+            Stop(self.world),
+            self.world.now,
+            lambda duration: self.world.run_until(self.world.boot + duration),
+            self.node.connect,
+        )
+        self.port.open()
 
-    def write(self, data):
-        self.written.append(data)
+    def cycle(self, *pressure):
+        """One cycle; what the device holds after it, and what was measured."""
+        readings = self.port.read()
+        self.port.write(np.array(pressure))
+        self.world.run_until(self.world.boot + 0.02)
+        return self.node.setpoints(), readings
 
-    def close(self):
-        self.written.append('closed')
+
+@pytest.fixture
+def bench():
+    return Bench()
 
 
-def test_close_puts_out_zeros_and_does_not_leave_it_to_the_firmware():
-    port = SerialPressure(SerialConfig(protocol='text'), [0, 1], rate=50.0)
-    port._port = line = Line()
+@pytest.mark.parametrize(
+    ('wanted', 'written'),
+    [
+        ([1234.9, -1234.9], [1234.0, -1234.0]),
+        ([1e9, -1e9], [100_000.0, -50_000.0]),
+        ([np.nan, np.inf], [0.0, 0.0]),
+    ],
+)
+def test_set_points_are_rounded_towards_vented_within_the_limits(bench, wanted, written):
+    assert bench.cycle(*wanted)[0] == (written[1], 0.0, written[0], 0.0)
+
+
+def test_measured_pressures_are_in_the_order_of_the_channels(bench):
+    bench.node.lie = lambda _: np.array([1.0, 2.0, 3.0, 4.0])
+    (reading,) = bench.cycle(0.0, 0.0)[1]
+    assert reading.pressure.tolist() == [3.0, 1.0]
+
+
+def test_nothing_is_written_after_the_device_was_out_of_contact(bench):
+    bench.cycle(1000.0, 1000.0)
+    bench.port.read()
+    bench.world.run_until(bench.world.boot + 0.16)
+    with pytest.raises(DeviceError, match='no contact for'):
+        bench.port.write(np.array([2000.0, 2000.0]))
+    bench.world.run_until(bench.world.boot + 0.01)
+    assert bench.node.setpoints() == (1000.0, 0.0, 1000.0, 0.0)
+    bench.world.run_until(bench.world.boot + 0.1)
+    assert not any(bench.node.setpoints())
+
+
+@pytest.mark.parametrize('pressure', [0.0, 1000.0])
+def test_a_device_that_was_reset_is_noticed_at_once(bench, pressure):
+    bench.cycle(pressure, pressure)
+    bench.node.reset()
+    with pytest.raises(DeviceError, match='another epoch: it has vented or was reset'):
+        bench.port.read()
+
+
+@pytest.mark.parametrize('values', [(0, 0, 0, 0), (1000, 0, 1000, 0), (2000, 0, 1000, 0), None])
+def test_another_master_is_noticed_at_once(bench, values):
+    bench.cycle(1000.0, 1000.0)
+    bench.node.intrude(values)
+    with pytest.raises(DeviceError, match='another master'):
+        bench.port.read()
+
+
+def test_set_points_that_were_lost_are_sent_again(bench):
+    bench.node.noise.extend([0, 5])  # of the question and the set points
+    assert bench.cycle(1000.0, 2000.0)[0] == (0.0,) * 4
+    assert bench.port.read()
+    assert bench.node.setpoints() == (2000.0, 0.0, 1000.0, 0.0)
+
+
+def test_silent_device_is_an_error(bench):
+    bench.node.damage = lambda _: b''
+    with pytest.raises(DeviceError, match=r'no measurement from .* for 0.1 s'):
+        bench.port.read()
+
+
+def test_a_failure_of_the_device_is_told(bench):
+    bench.node.damage = lambda _: bench.node.firmware.fail(42)
+    with pytest.raises(DeviceError, match='reports error 42'):
+        bench.port.read()
+
+
+def test_device_with_too_few_channels_is_named(bench):
+    bench.port.close()
+    bench.node.damage = lambda answer: BinaryCodec().encode(Message('P', vented(answer), (0,) * 4))
+    with pytest.raises(DeviceError, match='channel 2 of a device with 2 channels'):
+        bench.port.open()
+
+
+def test_a_device_that_holds_set_points_when_told_to_vent_is_refused(bench):
+    bench.port.close()
+    bench.node.damage = lambda answer: BinaryCodec().encode(Message('P', vented(answer), (0, 1, 0, 0) * 2))
+    with pytest.raises(DeviceError, match='told to vent and holds set points'):
+        bench.port.open()
+
+
+def vented(answer):
+    """The head of an answer."""
+    return MessageStream(BinaryCodec()).feed(answer)[0].head
+
+
+def test_a_start_can_be_stopped(bench):
+    bench.port.close()
+    bench.node.damage = lambda _: b''
+    bench.port._stop = Stopped()
+    with pytest.raises(DeviceError, match='stopped before the device was opened'):
+        bench.port.open()
+    bench.port.close()
+
+
+class Stopped:
+    """A request to stop that is there already."""
+
+    def wait(self, timeout):
+        return True
+
+
+@pytest.fixture(params=['text', 'binary'])
+def device(request):
+    device = SerialEmulator(4, binary=request.param == 'binary')
+    device.protocol = request.param
+    yield device
+    device.close()
+
+
+@pytest.fixture
+def port(device):
+    port = SerialPressure(SerialConfig(device.port, protocol=device.protocol), [2, 0], LIMITS, rate=50.0)
+    yield port
     port.close()
-    assert line.written == [TextCodec().encode(1, [0.0, 0.0]), 'closed']
 
 
-def test_firmware_vents_when_the_host_is_gone():
-    device = SerialEmulator(4)
-    port = SerialPressure(SerialConfig(device.port), [0, 1, 2, 3], rate=100.0)
-    try:
-        port.open()
-        exchange_until(port, [1000.0] * 4, lambda _: any(device.commanded()))
-        wait_until(lambda: not any(device.commanded()))
-    finally:
+def cycles(port, pressures):
+    """Read and write for each pressure; again from the start if this computer was too busy in between."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        with suppress(DeviceError):
+            port.open()
+            readings = []
+            for pressure in pressures:
+                readings += port.read()
+                port.write(np.array(pressure))
+            return readings + port.read()
         port.close()
-        device.close()
+    raise AssertionError(f'not done within {PATIENCE_S:g} s')
 
 
-def test_silent_device_is_an_error():
-    device = SerialEmulator(2)
-    port = SerialPressure(SerialConfig(device.port, silence=1.0), [0, 1], rate=100.0)
-    try:
-        port.open()
-        exchange_until(port, [0.0, 0.0], lambda readings: len(readings) >= 5)
-        device.faults.silent = True
-        with pytest.raises(DeviceError, match=r'no measurement from .* for 1 s'):
-            exchange_until(port, [0.0, 0.0], lambda _: False)
-    finally:
-        port.close()
-        device.close()
+def test_read_and_write_over_a_terminal(device, port):
+    device.set_actual(ACTUAL)
+    readings = cycles(port, [[1000.0 + k, 2000.0] for k in range(20)])
+    assert device.highest == [2000.0, 0.0, 1019.0, 0.0]
+    np.testing.assert_equal(readings[-1].pressure, [np.nan, 0.0])
+    assert np.all(np.diff([reading.device_ns for reading in readings]) > 0)
+    port.close()
+    assert not any(device.commanded())
 
 
-def test_device_with_too_few_channels_is_named():
-    device = SerialEmulator(2)
-    port = SerialPressure(SerialConfig(device.port), [0, 3], rate=100.0)
-    try:
-        port.open()
-        with pytest.raises(DeviceError, match='channel 3 of a device with 2 channels'):
-            exchange_until(port, [0.0, 0.0], lambda _: False)
-    finally:
-        port.close()
-        device.close()
+def test_lost_and_doubled_answers_are_asked_for_again(device, port):
+    device.faults.drop = device.faults.corrupt = device.faults.duplicate = 0.2
+    cycles(port, [[1000.0 * k, 0.0] for k in range(5)])
+    assert device.highest == [0.0, 0.0, 4000.0, 0.0]
 
 
-def test_serial_server_on_the_network():
+def test_firmware_vents_when_the_host_is_gone(device, port):
+    cycles(port, [[1000.0, 1000.0]])
+    deadline = time.monotonic() + PATIENCE_S
+    while any(device.commanded()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_the_port_is_taken_once(device, port):
+    cycles(port, [])
+    with pytest.raises(DeviceError, match='no serial port'):
+        SerialPressure(SerialConfig(device.port), [0], LIMITS, rate=50.0).open()
+
+
+def test_serial_server_on_the_network_with_the_reference_firmware():
     """The socket:// of pyserial reaches boxes that put a serial line on the network."""
-    heard = []
+    firmware = Firmware(2)
+    firmware.measure([1000, 12_345])
+    held = []
     with socket.create_server(('127.0.0.1', 0)) as listener:
 
         def serve():
-            connection, _ = listener.accept()
-            with connection, suppress(ConnectionError):  # the port is closed while reports are under way
-                while data := connection.recv(4096):
-                    heard.append(data)
-                    connection.sendall(emulator.report_binary(len(heard), 10, PRESSURES))
+            with suppress(OSError):  # until the listener is closed
+                while True:
+                    connection, _ = listener.accept()
+                    with connection, suppress(ConnectionError):
+                        while data := connection.recv(4096):
+                            connection.sendall(firmware.feed(data, time.monotonic_ns() // 1000))
+                            held.append(firmware.valves)
 
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        port = SerialPressure(SerialConfig(f'socket://127.0.0.1:{listener.getsockname()[1]}'), [1], rate=50.0)
-        try:
-            port.open()
-            readings = exchange_until(port, [5000.0], lambda readings: readings)
-        finally:
-            port.close()
-        thread.join(PATIENCE_S)
-    assert readings[0].pressure == pytest.approx([12_345.0])
-    frames = b''.join(heard).split(b'\0')
-    assert emulator.unstuff(frames[1])[6:14] == np.array([0, 5000], '<f4').tobytes()
+        threading.Thread(target=serve, daemon=True).start()
+        url = f'socket://127.0.0.1:{listener.getsockname()[1]}'
+        port = SerialPressure(SerialConfig(url), [1], LIMITS, rate=50.0)
+        readings = cycles(port, [[5000.9]])
+        port.close()
+    assert [0, 5000] in held
+    assert held[-1] == [0, 0]
+    assert readings[-1].pressure.tolist() == [12_345.0]
 
 
 def test_absent_port_is_one_clear_error():
     with pytest.raises(DeviceError, match='no serial port /dev/ttyNothing'):
-        SerialPressure(SerialConfig('/dev/ttyNothing'), [0], rate=50.0).open()
+        SerialPressure(SerialConfig('/dev/ttyNothing'), [0], LIMITS, rate=50.0).open()
 
 
 def test_line_that_is_too_slow_is_refused():
+    """All messages of a cycle count, in both directions, for one waits for the other."""
     with pytest.raises(ValueError, match=r'200 Hz need .* baud with protocol text, got 115200'):
-        SerialPressure(SerialConfig(protocol='text'), range(12), rate=200.0)
+        SerialPressure(SerialConfig(protocol='text', baud=115200), range(12), LIMITS, rate=200.0)
 
 
-@pytest.mark.parametrize('change', [{'protocol': 'morse'}, {'baud': 0}, {'silence': -1.0}])
+@pytest.mark.parametrize(
+    'change', [{'protocol': 'morse'}, {'baud': 0}, {'silence': -1.0}, {'silence': 0.2}, {'silence': 0.0}]
+)
 def test_nonsense_is_refused(change):
     with pytest.raises(ValueError, match='must be'):
         SerialConfig(**change)
+
+
+def test_pressures_beyond_the_protocol_are_refused():
+    with pytest.raises(ValueError, match='limits must be <'):
+        SerialPressure(SerialConfig(), [0], PressureLimits(maximum=3e9), rate=50.0)
 
 
 def test_clock_of_32_bits_runs_on():

@@ -1,0 +1,162 @@
+"""The air path of a microcontroller: the real stream, guard and device drive the compiled reference firmware.
+
+Epoch, sequence and validity time leave no hole: nothing is exempt from the invariants of test_air_path.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fake_node import CODEC, FakeNode
+from fake_valves import WIRE_S, Applied, World
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule
+from test_air_path import CHAMBERS, DURATIONS, FILLED, NAMES, RUNS, VALVES, AirPath, Stop
+
+from soft_dynamics.counters import OK
+from soft_hw_bridge.pressure.microcontroller import VALID_S, WATCHDOG_S, Message
+from soft_hw_bridge.pressure.safety import PressureLimits
+from soft_hw_bridge.pressure.serial_port import SerialConfig, SerialPressure
+from soft_hw_bridge.pressure.stream import Clock, PressureStream
+
+
+class SerialAirPath(AirPath):
+    """A serial line; the device discards what is late, and what does not follow from what it holds."""
+
+    lateness = VALID_S / WATCHDOG_S
+    under_way = 1.5 * WIRE_S
+    watchdog_rewritten = None  # it cannot be
+
+    @initialize(
+        rate=st.sampled_from([15.0, 30.0, 100.0, 200.0, 1000.0]),
+        silence=st.sampled_from([0.02, 0.1, 0.19]),
+        slew=st.sampled_from([5e4, 1e6, 1e8]),
+        lag=st.sampled_from([0.0, 0.05, 0.3]),
+        channels=st.sampled_from([(0, 1, 2), (5, 0, 3)]),
+        command_timeout=st.sampled_from([0.05, 0.2, 1.0]),
+        t_us=st.sampled_from([0, 2**31, 2**32 - 1_000_000]),
+    )
+    def build(self, rate, silence, slew, lag, channels, command_timeout, t_us) -> None:
+        self.world = World()
+        self.limits = PressureLimits(
+            maximum=240e3,
+            slew=slew,
+            vent_time=0.5,
+            command_timeout=command_timeout,
+            valve_lag=lag,
+            cycle=1 / rate,
+        )
+        self.terminal: Any = FakeNode(self.world, VALVES, lag, t_us)
+        stop: Any = Stop(self.world)
+        device = SerialPressure(
+            SerialConfig(baud=4_000_000, silence=silence),
+            channels,
+            self.limits,
+            rate,
+            self.world.now_ns,
+            stop,
+            self.world.now,
+            self.wait,
+            self.terminal.connect,
+        )
+        self.watchdog, self.channels = WATCHDOG_S, list(channels)
+        clock = Clock(self.world.now, self.world.now_ns, self.world.sleep)
+        self.stream = PressureStream(device, NAMES, self.limits, clock)
+        self.start_state()
+
+    def wait(self, duration: float) -> None:
+        """Wait as the device does."""
+        self.world.point('wait')
+        self.world.run_until(self.world.boot + duration)
+
+    @precondition(lambda self: not self.closed)
+    @rule(
+        valve=st.integers(0, CHAMBERS - 1),
+        count=st.sampled_from([0, 1, 500, 2400]),
+        kind=st.sampled_from(['follows', 'between read and write', 'opens']),
+        is_filled=FILLED,
+    )
+    def second_master(self, valve: int, count: int, kind: str, is_filled: bool) -> None:
+        """I8: it is noticed within two cycles, whatever it sends."""
+        self.lead_to_pressure(is_filled)
+        if self.is_open():
+            losses = self.stream.losses
+            values = list(map(int, self.terminal.setpoints()))
+            values[self.channels[valve]] = 100 * count + 7
+            if kind == 'between read and write':
+                self.stream.poll(lambda: self.terminal.intrude(tuple(values)))
+            else:
+                self.terminal.intrude(None if kind == 'opens' else tuple(values))
+            level = max(self.poll().level, self.poll().level)
+            assert self.stream.losses > losses
+            assert level > OK
+
+    @precondition(lambda self: not self.closed)
+    @rule(
+        damage=st.sampled_from(['flip', 'cut', 'empty', 'flood', 'other channels', 'failure']),
+        is_filled=FILLED,
+    )
+    def damaged_answer(self, damage: str, is_filled: bool) -> None:
+        """I10: nothing escapes `poll`, and an answer that is damaged is not believed."""
+        self.lead_to_pressure(is_filled)
+        losses, was_open = self.stream.losses, self.is_open()
+        head = (1, 1, 1, 1)
+        self.terminal.damage = {
+            'flip': lambda a: a[:7] + bytes([a[7] ^ 0x55]) + a[8:] if a else a,
+            'cut': lambda a: a[:-3] + a[-1:],
+            'empty': lambda a: b'',
+            'flood': lambda a: b'\x07' * 20_000 + a,
+            'other channels': lambda a: CODEC.encode(Message('P', head, (0,) * 2)) if a else a,
+            'failure': lambda a: CODEC.encode(Message('E', (3,))) if a else a,
+        }[damage]
+        self.poll()
+        assert self.stream.losses > losses or not was_open
+        self.terminal.damage = lambda answer: answer
+
+    @precondition(lambda self: not self.closed)
+    @rule(noise=st.lists(st.integers(0, 60), min_size=1, max_size=12), is_filled=FILLED)
+    def noise_on_the_line(self, noise: list[int], is_filled: bool) -> None:
+        """Messages to the device are damaged; they are repeated."""
+        self.lead_to_pressure(is_filled)
+        self.terminal.noise.extend(noise)
+        self.go_on()
+
+    @precondition(lambda self: not self.closed)
+    @rule(data=st.binary(max_size=300), is_filled=FILLED)
+    def garbage_to_the_device(self, data: bytes, is_filled: bool) -> None:
+        self.lead_to_pressure(is_filled)
+        self.terminal.answer(data, self.world.boot, self.terminal.connections)
+        self.go_on(3)
+
+    @precondition(lambda self: not self.closed)
+    @rule(duration=DURATIONS, after=st.integers(0, 12))
+    def held_while_venting(self, duration: float, after: int) -> None:
+        """Set points from before are higher than those that hold when they arrive."""
+        self.lead_to_pressure(True)
+        self.terminal.requests.delays.extend([0.0] * after + [duration])
+        self.disarm()
+        self.go_on(40)
+
+    @precondition(lambda self: not self.closed)
+    @rule(duration=DURATIONS, count=st.integers(1, 20), is_filled=FILLED)
+    def line_stands_still(self, duration: float, count: int, is_filled: bool) -> None:
+        """All that is sent in some cycles arrives together, later."""
+        self.lead_to_pressure(is_filled)
+        self.terminal.requests.delays.extend([duration] * count)
+        self.go_on()
+
+    def judge_write(self, applied: Applied) -> None:
+        super().judge_write(applied)
+        assert self.terminal.ages[self.judged - 1] <= VALID_S + 2e-6, 'the time for which it was valid'
+
+    @invariant()
+    def nothing_is_sent_too_late(self) -> None:
+        """Contact lease: set points stay here if the measurement that they follow from is too old."""
+        assert self.terminal.oldest <= VALID_S
+
+    def is_exempt(self, applied: Applied) -> bool:
+        return False
+
+
+TestSerialAirPath = SerialAirPath.TestCase
+TestSerialAirPath.settings = RUNS
