@@ -14,7 +14,7 @@ ROS = re.compile(
 )
 BOTTOM = {'numpy', 'scipy', 'numba', 'yaml'}  # all that soft_dynamics stands on
 BAGS = Path('soft_dynamics', 'bags')  # which also stands on the library for bags
-MAX_LINES = 400
+MAX_LINES = 600
 
 
 def is_shell(name: str) -> bool:
