@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from soft_dynamics.arguments import Array
+from soft_dynamics.geometry.se3 import pose_error
 from soft_dynamics.robot import Robot
 
 from .plausible import Plausible
-from .rotation import pose_error
 from .safety_kernels import (
     JUMPS,
     NOT_FINITE,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from numba import njit
 
 from soft_dynamics.arguments import Array
-from soft_dynamics.quaternion import NORM_TOLERANCE
+from soft_dynamics.geometry.quaternion import NORM_TOLERANCE
 
 
 def poses_from_quaternions(quat_WB: Array, p_WB: Array) -> tuple[Array, npt.NDArray[np.bool_]]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from soft_dynamics import quaternion
 from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.geometry import quaternion
 
 from .kernels import are_rigid
 

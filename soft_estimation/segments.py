@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from soft_dynamics import discs
 from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.geometry import disc_angles
 
 from .poses import as_pose, as_rotation, turn
 
@@ -185,7 +185,7 @@ def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle
     shear = np.eye(5)
     shear[2, 0] = -1.0 if axis_angle else 0.0  # the joint's gamma is the public one less alpha
     start = shear @ (np.zeros(5) if near is None else as_array('near', near))
-    joints = discs.of_poses(p / reach[:, None], X[..., :3, :3].reshape(-1, 3, 3), start, ROUNDING)
+    joints = disc_angles.of_poses(p / reach[:, None], X[..., :3, :3].reshape(-1, 3, 3), start, ROUNDING)
     q = np.asarray(np.linalg.solve(shear, joints.T).T, np.float64)
     missed = np.abs(reach - thread_length).reshape(X.shape[:-2])
     return Fit(q.reshape(*X.shape[:-2], 5), 0.0 * missed, missed)
@@ -197,7 +197,7 @@ def base_angles(R_0B: Array, near: Array) -> Array:
     At a second angle of +-pi/2 the third keeps its value and the first takes up the rest.
     """
     cyclic = [1, 2, 0]  # y, z, x as x, y, z
-    return discs.zxy_angles(R_0B[:, cyclic][:, :, cyclic], near, ROUNDING)
+    return disc_angles.zxy_angles(R_0B[:, cyclic][:, :, cyclic], near, ROUNDING)
 
 
 def continued(angles: Array, near: Array) -> Array:

@@ -19,8 +19,8 @@ from soft_control.predictive import PredictiveLaw
 from soft_control.references import PosePath
 from soft_control.safety import pose_reference_fault
 from soft_control.task import TaskGains, TaskLaw
-from soft_dynamics import quaternion
 from soft_dynamics.arguments import Array
+from soft_dynamics.geometry import quaternion
 from soft_dynamics.ros.conversions import pose_to_arrays, time_to_ns
 from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.run import run_node

@@ -14,7 +14,7 @@ from ros.test_controllers import CONFIGURATION, ROBOT, Arm, good
 from soft_robot_suite.msg import BodyPoses, SoftState
 from trajectory_msgs.msg import JointTrajectory
 
-from soft_dynamics import quaternion
+from soft_dynamics.geometry import quaternion
 from soft_dynamics.ros.conversions import float64s
 from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
 from soft_estimation.configuration import frame_index

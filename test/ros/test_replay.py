@@ -16,8 +16,8 @@ from lifecycle_msgs.srv import GetState
 from soft_robot_suite.msg import ChamberPressures, SoftState
 
 from benchmarks.replay import States, between, same_stamps
-from soft_dynamics import quaternion
 from soft_dynamics.bags import open_bag
+from soft_dynamics.geometry import quaternion
 from soft_dynamics.robot import load
 from soft_dynamics.ros.conversions import float64s, pose_from_arrays, time_from_ns, time_to_ns
 from soft_dynamics.ros.qos import SENSOR, STATE

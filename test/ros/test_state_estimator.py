@@ -16,7 +16,7 @@ from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
 from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples, SoftState
 
-from soft_dynamics import quaternion
+from soft_dynamics.geometry import quaternion
 from soft_dynamics.robot import Robot
 from soft_dynamics.robot import load as load_robot
 from soft_dynamics.ros.conversions import (

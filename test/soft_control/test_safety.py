@@ -10,7 +10,6 @@ import pytest
 from closed_loop import robot_of
 
 from soft_control.plausible import Plausible
-from soft_control.rotation import moved
 from soft_control.safety import (
     Limits,
     Memory,
@@ -23,6 +22,7 @@ from soft_control.safety import (
     pose_reference_fault,
     state_fault,
 )
+from soft_dynamics.geometry.se3 import moved
 
 LIMITS = Limits(
     pressure_min=-20e3,

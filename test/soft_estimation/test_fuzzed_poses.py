@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 import soft_dynamics as sd
-from soft_dynamics.quaternion import NORM_TOLERANCE
+from soft_dynamics.geometry.quaternion import NORM_TOLERANCE
 from soft_estimation.body_poses import poses_from_quaternions
 from soft_estimation.configuration import Tracking
 from soft_estimation.model_filter import ModelFilter

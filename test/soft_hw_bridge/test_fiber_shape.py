@@ -5,8 +5,8 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.special import fresnel
 
-from soft_hw_bridge.fiber import integrate
-from soft_hw_bridge.fiber.integrate import bridge_gaps, integrate_curve
+from soft_dynamics.geometry import curve
+from soft_dynamics.geometry.curve import bridge_gaps, integrate_curve
 from soft_hw_bridge.fiber.strain import CoreLayout, StrainSolver
 
 
@@ -84,7 +84,7 @@ def test_kernel_agrees_with_its_own_python():
     s = np.cumsum(rng.uniform(0.001, 0.1, 20))
     kappa, stretch = rng.normal(0, 20, (20, 3)), rng.normal(1, 0.1, 20)
     results = []
-    for kernel in (integrate._integrate, integrate._integrate.py_func):
+    for kernel in (curve._integrate, curve._integrate.py_func):
         p, R = np.empty((20, 3)), np.empty((20, 3, 3))
         kernel(s, kappa, stretch, p, R)
         results.append((p, R))

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
-from .arguments import Array
-from .description import Arc, Description, Disc, Hinge, Link, Segment, Universal
-from .robot import Robot
+from ..arguments import Array
+from ..description import Arc, Description, Disc, Hinge, Link, Segment, Universal
+from ..robot import Robot
 
 SLENDERNESS = {
     Arc: 0.25,

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from soft_dynamics import quaternion
-from soft_dynamics.arguments import Array
+from ..arguments import Array
+from . import quaternion
 
 
 def log(R: Array) -> Array:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from soft_dynamics import vec3
-from soft_dynamics.entire import entire
-from soft_hw_bridge.fiber.adapter import Array
+from .. import vec3
+from ..arguments import Array
+from ..entire import entire
 
 
 def integrate_curve(s: Array, curvature_C: Array, strain: Array | None = None) -> tuple[Array, Array]:

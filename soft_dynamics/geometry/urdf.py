@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from .arguments import Array
-from .description import Arc, Description, Disc, Hinge, Link, Universal
-from .robot import Robot
+from ..arguments import Array
+from ..description import Arc, Description, Disc, Hinge, Link, Universal
+from ..robot import Robot
 from .tube import display_radius, mount_pose
 
 SLICES = 16  # of an arc: 1 mm for three arcs of 0.2 m bent by 180 degrees each

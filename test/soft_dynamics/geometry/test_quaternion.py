@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from soft_dynamics import quaternion
+from soft_dynamics.geometry import quaternion
 
 HALF_TURNS = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0.6, 0.8, 0, 0], [0, 0.6, -0.8, 1e-9]]
 QUATS = [*HALF_TURNS, [0, 0, 0, 1], *Rotation.random(200, random_state=1).as_quat()]
