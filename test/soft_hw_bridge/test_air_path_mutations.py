@@ -48,8 +48,8 @@ RULES: dict[str, tuple[str, ...]] = {
     ),
     'I5 limits of guard and register map': (
         *('register_map.py', 'np.minimum(np.maximum(counts, low), high)', 'np.minimum(counts, 65535)'),
-        *('safety.py', 'np.clip(wanted, self.limits.minimum, self.limits.maximum)', 'wanted'),
-        *('safety.py', 'np.clip(moved, self.limits.minimum, self.limits.maximum)', 'moved'),
+        *('safety.py', 'np.clip(wanted, self.limits.pressure_min, self.limits.pressure_max)', 'wanted'),
+        *('safety.py', 'np.clip(moved, self.limits.pressure_min, self.limits.pressure_max)', 'moved'),
     ),
     'I6 disarm vents': ('safety.py', "self._vent('disarmed')", 'pass'),
     'I6 stop vents': ('safety.py', 'self._vent(reason)\n        self.lost()', 'self._vent(reason)'),
