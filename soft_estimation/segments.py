@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from soft_dynamics.arguments import Array, as_array
-from soft_dynamics.geometry import disc_angles
+from soft_dynamics.geometry import disc_angles, so3
 
-from .poses import as_pose, as_rotation, turn
+from .poses import as_pose, as_rotation
 
 STRAIGHT = 1e-7  # [-] below this slant of the tip an arc counts as straight
 FOLDED = 1e-6  # [rad] nearer to half a turn an arc's twist is not told from the direction of its bend
@@ -152,7 +152,7 @@ def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit
         d1, d2 = s - r, s + r
     q = np.stack([d1, theta1, theta2, d2] if free else [theta1, theta2], -1)
     missed = p - d1[..., None] * e - d2[..., None] * n
-    return Fit(q, turn(np.swapaxes(R_fit, -1, -2) @ R), np.linalg.norm(missed, axis=-1))
+    return Fit(q, so3.angle(np.swapaxes(R_fit, -1, -2) @ R), np.linalg.norm(missed, axis=-1))
 
 
 # ---- Godage's hinge and Schultz' disc ------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def hinge_from_pose(X_BT: Any, length: float, offset: float = 0.0, near: float =
     R_fit = np.moveaxis(np.array([[c, -s, o], [s, c, o], [o, o, o + 1.0]]), (0, 1), (-2, -1))
     missed: Array = np.linalg.norm(X[..., :3, 3] - length * R_fit[..., 1], axis=-1)
     theta = continued((angle - offset)[..., None], np.array([near]))
-    return Fit(theta, turn(np.swapaxes(R_fit, -1, -2) @ R), missed)
+    return Fit(theta, so3.angle(np.swapaxes(R_fit, -1, -2) @ R), missed)
 
 
 def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle: bool = True) -> Fit:

@@ -3,4 +3,4 @@
 Nothing is imported here: `quaternion` does without numba, which a sensor bridge need not wait for.
 """
 
-__all__ = ['centerline', 'curve', 'disc_angles', 'quaternion', 'se3', 'tip_path', 'tube', 'urdf']
+__all__ = ['centerline', 'curve', 'disc_angles', 'quaternion', 'se3', 'so3', 'tip_path', 'tube', 'urdf']
