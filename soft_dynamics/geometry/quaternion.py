@@ -7,6 +7,7 @@ calls them as they are, so that a sensor bridge need not wait for numba.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +35,7 @@ def rotation_matrix(x: float, y: float, z: float, w: float) -> Matrix:
     )
 
 
-def from_matrix(R_WB: Matrix) -> Quaternion:
+def from_matrix(R_WB: Sequence[float]) -> Quaternion:
     """quat_WB with w >= 0 of R_WB by rows: a row of 4 quat quat^T that is long, so good at every angle."""
     xx, xy, xz, yx, yy, yz, zx, zy, zz = R_WB
     x, y, z, w = zy - yz, xz - zx, yx - xy, 1.0 + xx + yy + zz
@@ -68,4 +69,5 @@ def to_rotation(quat_WB: ArrayLike) -> Array:
 
 def from_rotation(R_WB: ArrayLike) -> Array:
     """Return the unit quaternion with w >= 0 of a rotation matrix."""
-    return np.array(from_matrix(tuple(np.asarray(R_WB, dtype=np.float64).ravel().tolist())))
+    rows = np.asarray(R_WB, dtype=np.float64).ravel().tolist()
+    return np.asarray(from_matrix(rows), dtype=np.float64)

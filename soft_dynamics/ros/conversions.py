@@ -26,8 +26,8 @@ try:
 except ImportError:
     from transforms3d.quaternions import mat2quat, quat2mat
 
-    def quaternion_matrix(quaternion: ArrayLike) -> Array:
-        x, y, z, w = quaternion  # type: ignore[misc, union-attr]
+    def quaternion_matrix(quaternion: Array) -> Array:
+        x, y, z, w = quaternion.tolist()
         X = np.eye(4)
         X[:3, :3] = quat2mat((w, x, y, z))
         return X
