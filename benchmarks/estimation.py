@@ -27,11 +27,11 @@ from benchmarks.estimation_rig import (
 )
 from benchmarks.page import replace_part
 from soft_dynamics.arguments import Array
+from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.fiber import frames_along
 from soft_estimation.loads import TipLoad, TipLoadOfStates
 from soft_estimation.model_filter import ModelFilter
 from soft_estimation.pose_differentiator import PoseDifferentiator
-from soft_estimation.poses import pose_from_rpy
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, FIGURES = ROOT / 'docs' / 'estimation.md', ROOT / 'docs' / 'figures'

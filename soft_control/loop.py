@@ -10,13 +10,14 @@ import numpy as np
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.errors import SoftRobotError
+from soft_dynamics.geometry.se3 import moved, pose_error
+from soft_dynamics.pressure_limits import LONGEST_STEP
 from soft_dynamics.robot import Robot
 
 from . import safety
 from .allocation import Allocation, generic_pose
 from .plausible import TIP_OFF
-from .rotation import moved, pose_error
-from .safety import LONGEST_STEP, Limits, Memory, Mode, Request, State
+from .safety import Limits, Memory, Mode, Request, State
 from .safety_kernels import all_finite
 from .valves import Valves, reachable
 

@@ -21,6 +21,7 @@ from scipy.linalg import expm
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.description import Disc
+from soft_dynamics.geometry.se3 import moved, pose_error
 from soft_dynamics.robot import Robot
 
 from .allocation import first_actuated
@@ -28,7 +29,6 @@ from .configuration import stiffness_scale
 from .horizon import Horizon, best_commands
 from .load import LoadGains, LoadObserver
 from .references import JointSample, PoseSample
-from .rotation import moved, pose_error
 from .safety import State
 from .task import tip_pose
 

@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 
 from soft_dynamics.arguments import Array
+from soft_dynamics.geometry import se3
 
-from . import rotation
 from .safety import Limits, joint_reference_fault, motion_fault, pose_reference_fault
 
 _PER_INTERVAL = 20  # samples between two way-points when a motion is checked
@@ -180,7 +180,7 @@ class PosePath:
         if not poses or any(X.shape != (4, 4) or not np.all(np.isfinite(X)) for X in poses):
             raise ValueError('poses: expected at least one, all of finite numbers')
         self._poses = [start, *poses]
-        self._steps = [rotation.pose_error(b, a) for a, b in zip(self._poses, poses, strict=False)]
+        self._steps = [se3.pose_error(b, a) for a, b in zip(self._poses, poses, strict=False)]
         needed = [
             max(
                 float(np.linalg.norm(step[3:])) / speed,
@@ -199,4 +199,4 @@ class PosePath:
             return PoseSample(self._poses[-1], np.zeros(6))
         X_WA, step, duration = self._poses[k], self._steps[k], self._times[k + 1] - self._times[k]
         part = max((t - self._times[k]) / duration, 0.0)
-        return PoseSample(rotation.moved(X_WA, part * step), step / duration)
+        return PoseSample(se3.moved(X_WA, part * step), step / duration)

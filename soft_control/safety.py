@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from soft_dynamics.arguments import Array
+from soft_dynamics.geometry.se3 import pose_error
+from soft_dynamics.pressure_limits import ChamberLimits, chamber_limits
 from soft_dynamics.robot import Robot
 
 from .plausible import Plausible
-from .rotation import pose_error
 from .safety_kernels import (
     JUMPS,
     NOT_FINITE,
@@ -30,7 +31,6 @@ from .safety_kernels import (
     first_wrong,
 )
 
-LONGEST_STEP = 0.05  # [s] a cycle that was held up longer does not make up for it with a jump
 _SHORTEST_STEP = 0.005  # [s] samples closer in time may differ as if they were this far apart
 _ROTATION = 1e-6  # [-] by how much R R^T of a rotation may differ from one
 _NONE: Array = np.empty(0)
@@ -46,40 +46,21 @@ class Mode(Enum):
     STOPPED = 'stopped'
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What the robot bears and what is plausible of it; pressures are gauge, so 0 is vented."""
+@dataclass(frozen=True, kw_only=True)
+class Limits(ChamberLimits):
+    """What the chambers bear, and what is plausible of the robot."""
 
-    pressure_min: float  # [Pa]
-    pressure_max: float  # [Pa]
-    slew: float  # [Pa/s]
-    vent_time: float  # [s] from the largest pressure to none
     state_timeout: float  # [s]
     plausible: Plausible
-
-    def __post_init__(self) -> None:
-        if not self.pressure_min <= 0.0 < self.pressure_max < math.inf:
-            raise ValueError(
-                f'pressure_min <= 0 < pressure_max is needed, got {self.pressure_min:g} and {self.pressure_max:g}'
-            )
 
     @classmethod
     def of(cls, robot: Robot) -> Limits:
         """The limits that a robot file states."""
-        actuation, safety = robot.description.actuation, robot.description.safety
         return cls(
-            actuation.pressure_min,
-            actuation.pressure_max,
-            actuation.slew,
-            safety.vent_time,
-            safety.state_timeout,
-            Plausible.of(robot),
+            **chamber_limits(robot.description),
+            state_timeout=robot.description.safety.state_timeout,
+            plausible=Plausible.of(robot),
         )
-
-    @property
-    def vent_rate(self) -> float:
-        """Slope of venting [Pa/s]."""
-        return min(max(self.pressure_max, -self.pressure_min) / self.vent_time, self.slew)
 
 
 class State(NamedTuple):
@@ -119,11 +100,10 @@ def advance(limits: Limits, before: Memory, t: float, request: Request) -> Memor
     """One cycle: decide the mode, then move the pressures at the rate that it allows, within the limits."""
     mode, reason, fault_t = _decide(before, t, request)
     wanted = request.wanted if mode is Mode.FOLLOWING else None
-    rate = limits.vent_rate if wanted is None else limits.slew
+    reach = limits.reach(t - before.t, wanted is not None)
     target = np.zeros_like(before.pressure) if wanted is None else wanted
     pressure = np.empty_like(target)
-    dt = min(max(t - before.t, 0.0), LONGEST_STEP)
-    approach(before.pressure, target, dt * rate, limits.pressure_min, limits.pressure_max, pressure)
+    approach(before.pressure, target, reach, limits.pressure_min, limits.pressure_max, pressure)
     if mode is Mode.VENTING and not pressure.any():
         mode = Mode.IDLE
     return Memory(mode, pressure, t, fault_t, reason)

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from soft_dynamics.arguments import Array
+from soft_dynamics.geometry.se3 import pose_error
 from soft_dynamics.robot import Robot
 
 from .allocation import first_actuated
 from .configuration import damping_scale
 from .references import PosePath, PoseSample
-from .rotation import pose_error
 from .safety import State
 
 _BLIND = 0.1  # [-] of `singular`: a direction with less is no task at all

@@ -36,6 +36,7 @@ from .chain import (
     Elements,
 )
 from .description import Arc, Base, Description, Disc, Hinge, Link, Material, Universal
+from .geometry import so3
 
 Array = npt.NDArray[np.float64]
 
@@ -103,9 +104,7 @@ def assemble(robot: Description, regular: bool = False) -> Assembly:
     world = build.element(FIXED, shift=robot.base.position)
     world['gx'], world['gy'], world['gz'] = robot.gravity
     if any(robot.base.rpy):
-        from scipy.spatial.transform import Rotation  # slow to import, and most robots stand upright
-
-        world['turned'], world['R'] = 1, Rotation.from_euler('xyz', robot.base.rpy).as_matrix().ravel()
+        world['turned'], world['R'] = 1, so3.from_rpy(robot.base.rpy).ravel()
     _base(build, robot.base)
     build.frames['base'] = len(build.rows) - 1
     for segment in robot.segments:

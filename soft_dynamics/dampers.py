@@ -5,7 +5,7 @@ rates   what `simulate` integrates: b w, from a Rayleigh function that is regula
 
         2 R = b_beta (beta'^2 + sin^2 beta alpha'^2) + b_psi w_x^2 + b_phi w_y^2 + b_gamma w_z^2
 
-with w = b (s + gamma') + a psi' + e_y phi', all of it as in `disc_angles`. In plane motion the two laws are one.
+with w = b (s + gamma') + a psi' + e_y phi', all of it as in `disc_dynamics`. In plane motion the two laws are one.
 """
 
 from __future__ import annotations

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import disc_angles
+from . import disc_dynamics
 from .announce import Announced
 from .arguments import Array
 from .assembly import SPRING, assemble
 from .chain import Elements
 from .description import Description, Disc
-from .disc_angles import Discs
+from .disc_dynamics import Discs
 from .forward import OK
 
-_inverse = Announced(disc_angles.inverse_discs)
-_forward = Announced(disc_angles.forward_discs)
-_inverse_many = Announced(disc_angles.inverse_discs_many)
-_forward_many = Announced(disc_angles.forward_discs_many)
+_inverse = Announced(disc_dynamics.inverse_discs)
+_forward = Announced(disc_dynamics.forward_discs)
+_inverse_many = Announced(disc_dynamics.inverse_discs_many)
+_forward_many = Announced(disc_dynamics.forward_discs_many)
 
 
 class DiscModel:
-    """What `JointModel` does for joints; see `disc_angles` for what it is better at."""
+    """What `JointModel` does for joints; see `disc_dynamics` for what it is better at."""
 
     def __init__(self, description: Description, frames: dict[str, int]) -> None:
         self.build = assemble(description, regular=True)

@@ -28,6 +28,7 @@ from .borrow import borrowed
 from .chain import ARC, BALL, FIXED, NO_BODY, PRISMATIC, REVOLUTE
 from .entire import entire
 from .gauss import PIVOT_FLOOR
+from .geometry.so3 import quaternion_matrix
 from .inverse import (
     arc_coordinates,
     columns_times,
@@ -35,7 +36,7 @@ from .inverse import (
     shift_out,
     two_columns_times,
 )
-from .joints import centripetal, component, cross_axis, plus_axis, quaternion_matrix, turn
+from .joints import centripetal, component, cross_axis, plus_axis, turn
 from .placement import piece, piece_count
 from .rows import get3, get9, put3, put9
 from .sincos import sincos

@@ -14,7 +14,8 @@ from . import arc, vec3
 from .borrow import borrowed
 from .chain import ARC, BALL, FIXED, NO_BODY, POINT_BODY, PRISMATIC, REVOLUTE, RIGID_BODY, SWING
 from .entire import entire
-from .joints import centripetal, component, cross_axis, plus_axis, quaternion_matrix, turn
+from .geometry.so3 import quaternion_matrix
+from .joints import centripetal, component, cross_axis, plus_axis, turn
 from .placement import piece, piece_count
 from .rows import get3, get9, put3, put9
 from .sincos import sincos

@@ -1,4 +1,4 @@
-"""One-axis turns and quaternions on tuples: what the recursions do at a joint that is not an arc."""
+"""One-axis turns on tuples: what the recursions do at a joint that is not an arc."""
 
 from __future__ import annotations
 
@@ -63,23 +63,6 @@ def component(axis: int, a: Vec3) -> float:
     if axis == 0:
         return a[0]
     return a[1] if axis == 1 else a[2]
-
-
-@inline
-def quaternion_matrix(x: float, y: float, z: float, w: float) -> Mat3:
-    """Rotation matrix of a quaternion; exact on the unit sphere and a rotation for any length."""
-    s = 2.0 / (x * x + y * y + z * z + w * w)
-    return (
-        1.0 - s * (y * y + z * z),
-        s * (x * y - z * w),
-        s * (x * z + y * w),
-        s * (x * y + z * w),
-        1.0 - s * (x * x + z * z),
-        s * (y * z - x * w),
-        s * (x * z - y * w),
-        s * (y * z + x * w),
-        1.0 - s * (x * x + y * y),
-    )
 
 
 @inline

@@ -10,7 +10,8 @@ from numba import njit
 from . import arc, vec3
 from .chain import ARC, FIXED, PRISMATIC, REVOLUTE
 from .entire import entire
-from .joints import axis_matrix, on_axis, quaternion_matrix
+from .geometry.so3 import quaternion_matrix
+from .joints import axis_matrix, on_axis
 from .rows import get3, get9
 from .vec3 import inline
 

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .arguments import Array, as_array, as_states, finite
-from .centerline import centerline, element_lengths
 from .description import Description
 from .fast_calls import FastCalls
+from .geometry.centerline import centerline, element_lengths
 from .joint_model import JointModel
 
 

@@ -120,7 +120,7 @@ def _joint_model(robot: Robot, q0: Array, qd0: Array, kind: str) -> tuple[Plant,
 
 
 def _disc_model(robot: Robot, q0: Array, qd0: Array, kind: str) -> tuple[Plant, Motions]:
-    from . import discs  # takes scipy's rotations along, which are slow to import
+    from .geometry import disc_angles  # takes scipy's rotations along, which are slow to import
 
     if kind == 'force':
         raise ValueError("kind: a robot of discs is simulated under 'pressure' only")
@@ -129,11 +129,11 @@ def _disc_model(robot: Robot, q0: Array, qd0: Array, kind: str) -> tuple[Plant, 
     change, base = robot._model.change, _base(robot)
     angles, rates = change.position(q0), change.rate(qd0)
     x, v = [angles[:, :base]], [rates[:, :base]]
-    for part in _blocks(robot, discs.ANGLES):
-        x.append(discs.to_quaternions(angles[:, part]))
-        v.append(np.einsum('kij,kj->ki', discs.rate_matrix(angles[:, part], x[-1]), rates[:, part]))
+    for part in _blocks(robot, disc_angles.ANGLES):
+        x.append(disc_angles.to_quaternions(angles[:, part]))
+        v.append(np.einsum('kij,kj->ki', disc_angles.rate_matrix(angles[:, part], x[-1]), rates[:, part]))
     springs = np.array(build.springs, SPRING)
-    first = base + discs.RATES * ((springs['iq'] - base) // discs.QUATERNIONS)
+    first = base + disc_angles.RATES * ((springs['iq'] - base) // disc_angles.QUATERNIONS)
     plant = Plant(build.elements, springs, first, drive.columns, drive.wrenches)
     return plant, Motions(np.concatenate(x, 1), np.concatenate(v, 1))
 
@@ -150,15 +150,17 @@ def _blocks(robot: Robot, size: int) -> list[slice]:
 
 def _disc_angles(robot: Robot, t: Array, q0: Array, motions: Motions) -> Motions:
     """Joint angles and their rates of integrated motions; at a singular pose of the angles the smallest rates."""
-    from . import discs
+    from .geometry import disc_angles
 
     (xs, vs), start, base = motions, robot._model.change.position(q0), _base(robot)
     x, v = np.empty((2, *xs.shape[:2], robot.nq))
     x[:, :, :base], v[:, :, :base] = xs[:, :, :base], vs[:, :, :base]
-    for part, wide in zip(_blocks(robot, discs.ANGLES), _blocks(robot, discs.QUATERNIONS), strict=True):
+    for part, wide in zip(
+        _blocks(robot, disc_angles.ANGLES), _blocks(robot, disc_angles.QUATERNIONS), strict=True
+    ):
         for k, quaternions in enumerate(xs[:, :, wide]):
-            x[k, :, part] = discs.angles_of_motion(t, quaternions, vs[k, :, part], start[k, part])
-            A = discs.rate_matrix(x[k, :, part], quaternions)
+            x[k, :, part] = disc_angles.angles_of_motion(t, quaternions, vs[k, :, part], start[k, part])
+            A = disc_angles.rate_matrix(x[k, :, part], quaternions)
             v[k, :, part] = np.einsum('kij,kj->ki', np.linalg.pinv(A, rcond=1e-9), vs[k, :, part])
     return Motions(x, v)
 

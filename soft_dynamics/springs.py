@@ -14,7 +14,8 @@ import numpy as np
 from numba import njit
 
 from . import vec3
-from .joints import axis_matrix, quaternion_matrix
+from .geometry.so3 import quaternion_matrix
+from .joints import axis_matrix
 from .rows import get3
 from .vec3 import inline
 

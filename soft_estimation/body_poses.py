@@ -9,7 +9,8 @@ import numpy.typing as npt
 from numba import njit
 
 from soft_dynamics.arguments import Array
-from soft_dynamics.quaternion import NORM_TOLERANCE
+from soft_dynamics.geometry.quaternion import NORM_TOLERANCE
+from soft_dynamics.geometry.so3 import quaternion_matrix
 
 
 def poses_from_quaternions(quat_WB: Array, p_WB: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
@@ -34,10 +35,7 @@ def rigid_poses(quat_WB, p_WB, tolerance, X_WB, good):  # type: ignore[no-untype
         good[k] = abs(norm - 1.0) <= tolerance and math.isfinite(p_WB[k, 0] + p_WB[k, 1] + p_WB[k, 2])
         if not good[k]:
             continue
-        x, y, z, w = x / norm, y / norm, z / norm, w / norm
-        X = X_WB[k]
-        X[0, 0], X[0, 1], X[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)
-        X[1, 0], X[1, 1], X[1, 2] = 2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)
-        X[2, 0], X[2, 1], X[2, 2] = 2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)
-        X[0, 3], X[1, 3], X[2, 3] = p_WB[k, 0], p_WB[k, 1], p_WB[k, 2]
+        X, R = X_WB[k], quaternion_matrix(x, y, z, w)
+        for a in range(3):
+            X[a, 0], X[a, 1], X[a, 2], X[a, 3] = R[3 * a], R[3 * a + 1], R[3 * a + 2], p_WB[k, a]
         X[3, 0], X[3, 1], X[3, 2], X[3, 3] = 0.0, 0.0, 0.0, 1.0

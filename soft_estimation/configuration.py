@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from soft_dynamics.arguments import Array, as_array
 from soft_dynamics.description import COORDINATES, Arc, Disc, Hinge, Link, Sensor, Universal
+from soft_dynamics.geometry.se3 import inverse, pose_error, pose_from_rpy
+from soft_dynamics.geometry.so3 import angle
 from soft_dynamics.robot import Robot
 
 from . import segments
 from .kernels import carry_poses
-from .poses import as_pose, as_poses, inverse, pose_from_rpy, rotation_vector, turn
+from .poses import as_pose, as_poses
 
 ITERATIONS, STEP_TOLERANCE = 50, 1e-13  # of the least squares over more than one segment
 RANK_TOLERANCE = 1e-6  # [-] smaller singular values do not determine a coordinate
@@ -205,7 +207,7 @@ class Tracking:
         start, end = frames
         X_M = self.robot.forward_kinematics(q)
         R_AM, X_fit = X_M[start, :3, :3].T, inverse(X_M[start]) @ X_M[end]
-        error = np.concatenate([rotation_vector(X_AB[:3, :3] @ X_fit[:3, :3].T), X_AB[:3, 3] - X_fit[:3, 3]])
+        error = pose_error(X_AB, X_fit)
         J_M = self.robot.jacobian(q, self.robot.frame_names[end])[:, where]
         return error, np.concatenate([R_AM @ J_M[:3], R_AM @ J_M[3:]])
 
@@ -221,7 +223,7 @@ class Tracking:
             index = frame_index(self.robot, self.sensors[name])
             X_fit = X_M[:, index] if index == 0 else X_moved @ X_M[:, index]
             X = inverse(X_fit) @ X_MF
-            out[name] = Residual(turn(X[:, :3, :3]), np.linalg.norm(X[:, :3, 3], axis=1))
+            out[name] = Residual(angle(X[:, :3, :3]), np.linalg.norm(X[:, :3, 3], axis=1))
         return out
 
 

@@ -1,4 +1,4 @@
-"""Shape of a fiber: curvature to a curve, points to a spline, points to the angles of planar links."""
+"""Shape of a fiber: points to a spline, points to the angles of planar links."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.interpolate import BSpline, CubicSpline
-from scipy.spatial.transform import Rotation
 
 from soft_dynamics.arguments import Array, as_array
 
@@ -17,23 +16,6 @@ from .segments import Fit
 
 KNOT_SPACING = 0.03  # [m] shorter waves of a fiber are noise
 CUBIC = 4  # coefficients of a piece of a spline
-
-
-def curve_from_curvature(s: Any, curvature_C: Any) -> tuple[Array, Array]:
-    """Points (n, 3) and cross-section frames (n, 3, 3), in the frame of the first, of curvature (n, 3) over arc length.
-
-    R' = R [k]x,  p' = R e_z, k = (kx, ky, twist): on each interval the exact curve of the mean of its two ends.
-    """
-    s, k = _samples(s, curvature_C, 'curvature_C')
-    ds = np.diff(s)
-    turns = 0.5 * (k[1:] + k[:-1]) * ds[:, None]
-    R, p = np.empty((s.size, 3, 3)), np.zeros((s.size, 3))
-    R[0] = np.eye(3)
-    pieces = Rotation.from_rotvec(turns).as_matrix()
-    for i, (turn, h) in enumerate(zip(turns, ds, strict=True)):
-        p[i + 1] = p[i] + h * R[i] @ _mean_direction(turn)
-        R[i + 1] = R[i] @ pieces[i]
-    return p, R
 
 
 def spline(s: Any, points: Any) -> CubicSpline:
@@ -128,15 +110,6 @@ def hinge_angles(s: Any, points: Any, lengths: Any, offsets: Any = 0.0) -> Fit:
     fitted = lengths[:, None] * np.stack([-np.sin(headings), np.cos(headings), 0.0 * headings], 1)
     theta = np.diff(headings, prepend=0.0) - as_array('offsets', offsets)
     return Fit(theta, float('nan'), float(np.linalg.norm(chords - fitted, axis=1).max()))
-
-
-def _mean_direction(turn: Array) -> Array:
-    """The mean of exp([t turn]x) e_z over t from 0 to 1."""
-    phi = float(np.linalg.norm(turn))
-    f1, f2 = float(np.sinc(phi / np.pi)), 0.5 * float(np.sinc(0.5 * phi / np.pi)) ** 2
-    f3 = (1.0 - f1) / phi**2 if phi > 1e-3 else 1.0 / 6.0 - phi**2 / 120.0
-    x, y, z = turn.tolist()
-    return np.array([f2 * y + f3 * x * z, -f2 * x + f3 * y * z, f1 + f3 * z * z])
 
 
 def _samples(s: Any, values: Any, name: str, lost_allowed: bool = False) -> tuple[Array, Array]:

@@ -7,28 +7,11 @@ import math
 import numpy as np
 from numba import njit
 
+from soft_dynamics import vec3
+from soft_dynamics.geometry import so3
+from soft_dynamics.geometry.se3 import rotation
+
 from .kernels import correct_all, solve_lower
-
-
-@njit(cache=True, error_model='numpy')
-def rotation_vector(R, out):
-    """out = log R, of length 0 to pi [rad]; by the longest row of the quaternion's products, good at every angle."""
-    x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
-    w = 1.0 + R[0, 0] + R[1, 1] + R[2, 2]
-    if w < 1.0:  # more than 120 degrees
-        k = 0
-        for j in range(1, 3):
-            if R[j, j] > R[k, k]:
-                k = j
-        sign = 1.0 if (x, y, z)[k] >= 0.0 else -1.0
-        w = abs((x, y, z)[k])
-        a, b, c = (R[k, 0] + R[0, k]), (R[k, 1] + R[1, k]), (R[k, 2] + R[2, k])
-        own = 1.0 + 2.0 * R[k, k] - R[0, 0] - R[1, 1] - R[2, 2]
-        x, y, z = (own if k == 0 else a), (own if k == 1 else b), (own if k == 2 else c)
-        x, y, z = sign * x, sign * y, sign * z
-    sine = math.sqrt(x * x + y * y + z * z)
-    scale = 2.0 * math.atan2(sine, w) / sine if sine > 0.0 else 2.0 / w
-    out[0], out[1], out[2] = scale * x, scale * y, scale * z
 
 
 @njit(cache=True, error_model='numpy')
@@ -53,7 +36,7 @@ def pose_innovations(X_M, J_tip, measured, place, size):
     """
     X_meas, X_ref = measured
     arms, frames, count = place.p_FS, place.frames, len(place.frames)
-    tip, R, Z, back = X_M.shape[0] - 1, np.empty((3, 3)), np.empty((3, 4)), np.empty(3)
+    tip, Z, back = X_M.shape[0] - 1, np.empty((3, 4)), np.empty(3)
     innovation, H, p_MS = np.empty(6 * count), np.zeros((6 * count, size)), np.empty((count, 3))
     for s in range(count):
         frame, columns, reference, first_column = frames[s]
@@ -62,10 +45,8 @@ def pose_innovations(X_M, J_tip, measured, place, size):
             hung_on(X_M[reference], X_ref[s], X_meas[s], Z)
         else:
             Z[:] = X_meas[s, :3]
-        for a in range(3):
-            for b in range(3):
-                R[a, b] = Z[a, 0] * X[b, 0] + Z[a, 1] * X[b, 1] + Z[a, 2] * X[b, 2]
-        rotation_vector(R, innovation[first : first + 3])
+        turn = vec3.matmul(rotation(Z), vec3.transpose(rotation(X)))
+        innovation[first], innovation[first + 1], innovation[first + 2] = so3.log_kernel(turn)
         for a in range(3):  # back: from the tip to the sensor's place
             arm = X[a, 0] * arms[s, 0] + X[a, 1] * arms[s, 1] + X[a, 2] * arms[s, 2]
             arm_meas = Z[a, 0] * arms[s, 0] + Z[a, 1] * arms[s, 1] + Z[a, 2] * arms[s, 2]

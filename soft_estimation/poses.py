@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
-from soft_dynamics import quaternion
 from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.geometry import quaternion, so3
 
 from .kernels import are_rigid
 
@@ -46,19 +44,12 @@ def flip_axis(R_WB: Any) -> Array:
     it is the plate's normal; z is, if there are too few flips to tell them from the plate's own motion meanwhile.
     """
     R = as_rotation('R_WB', R_WB)
-    turns = Rotation.from_matrix(np.swapaxes(R[:-1], 1, 2) @ R[1:]).as_rotvec()
+    turns = so3.log(np.swapaxes(R[:-1], 1, 2) @ R[1:])
     flips = turns[np.abs(turns[:, 2]) > NEARLY_HALF]
     if len(flips) < ENOUGH_FLIPS:
         return np.array([0.0, 0.0, 1.0])
     axis = np.median(flips * np.sign(flips[:, 2:]), axis=0)
     return np.asarray(axis / np.linalg.norm(axis))
-
-
-def pose_from_rpy(position: Any, rpy: Any) -> Array:
-    """X_WB of a position and fixed-axis roll, pitch, yaw, as robot files give them."""
-    X_WB = np.eye(4)
-    X_WB[:3, :3], X_WB[:3, 3] = Rotation.from_euler('xyz', rpy).as_matrix(), position
-    return X_WB
 
 
 def as_pose(name: str, X_WB: Any) -> Array:
@@ -93,27 +84,3 @@ def as_rotation(name: str, R_WB: Any) -> Array:
     if not skewness <= ROTATION_TOLERANCE or np.any(np.linalg.det(R) < 0.0):
         raise ValueError(f'{name}: expected a rotation, got a matrix off by {skewness:.3g}')
     return R
-
-
-def inverse(X_WB: Array) -> Array:
-    """X_BW, of one or of many (..., 4, 4)."""
-    R_BW = np.swapaxes(X_WB[..., :3, :3], -1, -2)
-    X_BW = np.zeros(X_WB.shape)
-    X_BW[..., :3, :3] = R_BW
-    X_BW[..., :3, 3] = -(R_BW @ X_WB[..., :3, 3, None])[..., 0]
-    X_BW[..., 3, 3] = 1.0
-    return X_BW
-
-
-def turn(R: Array) -> Array:
-    """How far rotations (..., 3, 3) turn, 0 to pi [rad]."""
-    x, y, z = R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]
-    return np.arctan2(np.sqrt(x * x + y * y + z * z), R[..., 0, 0] + R[..., 1, 1] + R[..., 2, 2] - 1.0)
-
-
-def rotation_vector(R: Array) -> Array:
-    """log R, of length 0 to pi [rad]."""
-    x, y, z, w = quaternion.from_rotation(R).tolist()  # w >= 0
-    sine = math.hypot(x, y, z)
-    scale = 2.0 * math.atan2(sine, w) / sine if sine > 0.0 else 2.0
-    return np.array([scale * x, scale * y, scale * z])

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.arguments import Array
+from soft_dynamics.geometry import so3
 
 from .configuration import MISFIT, MISTURN, Configuration, Tracking
-from .poses import rotation_vector
 from .process import Belief, Process
 from .sensing import PoseSet
 
@@ -118,7 +118,7 @@ class Relocation:
             return False
         reach = self._process.robot.length
         for (t_before, X_before), (t, X) in itertools.pairwise(seen):
-            turned = np.linalg.norm(rotation_vector(X[:3, :3] @ X_before[:3, :3].T))
+            turned = so3.angle(X[:3, :3] @ X_before[:3, :3].T)
             far = np.linalg.norm((X - X_before)[:3, 3])
             arc = self._fastest * (t - t_before)
             if turned > arc + 2.0 * limits[0] or far > reach * arc + 2.0 * limits[1]:
@@ -133,7 +133,7 @@ class Relocation:
         X_MB, before = np.eye(4), self._process.robot.pose(self._process.robot.rest, 'base')
         X_MB[:3, :3] = Rotation.from_matrix(seen[:, :3, :3]).mean().as_matrix()
         X_MB[:3, 3] = seen[:, :3, 3].mean(0)
-        turned = np.linalg.norm(rotation_vector(X_MB[:3, :3] @ before[:3, :3].T))
+        turned = so3.angle(X_MB[:3, :3] @ before[:3, :3].T)
         turn_limit, place_limit = self._limits(self._base)
         if turned > turn_limit or np.linalg.norm((X_MB - before)[:3, 3]) > place_limit:
             self._tracking.move_base(X_MB)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from soft_dynamics import discs
 from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.geometry import disc_angles, so3
 
-from .poses import as_pose, as_rotation, turn
+from .poses import as_pose, as_rotation
 
 STRAIGHT = 1e-7  # [-] below this slant of the tip an arc counts as straight
 FOLDED = 1e-6  # [rad] nearer to half a turn an arc's twist is not told from the direction of its bend
@@ -152,7 +152,7 @@ def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit
         d1, d2 = s - r, s + r
     q = np.stack([d1, theta1, theta2, d2] if free else [theta1, theta2], -1)
     missed = p - d1[..., None] * e - d2[..., None] * n
-    return Fit(q, turn(np.swapaxes(R_fit, -1, -2) @ R), np.linalg.norm(missed, axis=-1))
+    return Fit(q, so3.angle(np.swapaxes(R_fit, -1, -2) @ R), np.linalg.norm(missed, axis=-1))
 
 
 # ---- Godage's hinge and Schultz' disc ------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def hinge_from_pose(X_BT: Any, length: float, offset: float = 0.0, near: float =
     R_fit = np.moveaxis(np.array([[c, -s, o], [s, c, o], [o, o, o + 1.0]]), (0, 1), (-2, -1))
     missed: Array = np.linalg.norm(X[..., :3, 3] - length * R_fit[..., 1], axis=-1)
     theta = continued((angle - offset)[..., None], np.array([near]))
-    return Fit(theta, turn(np.swapaxes(R_fit, -1, -2) @ R), missed)
+    return Fit(theta, so3.angle(np.swapaxes(R_fit, -1, -2) @ R), missed)
 
 
 def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle: bool = True) -> Fit:
@@ -185,7 +185,7 @@ def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle
     shear = np.eye(5)
     shear[2, 0] = -1.0 if axis_angle else 0.0  # the joint's gamma is the public one less alpha
     start = shear @ (np.zeros(5) if near is None else as_array('near', near))
-    joints = discs.of_poses(p / reach[:, None], X[..., :3, :3].reshape(-1, 3, 3), start, ROUNDING)
+    joints = disc_angles.of_poses(p / reach[:, None], X[..., :3, :3].reshape(-1, 3, 3), start, ROUNDING)
     q = np.asarray(np.linalg.solve(shear, joints.T).T, np.float64)
     missed = np.abs(reach - thread_length).reshape(X.shape[:-2])
     return Fit(q.reshape(*X.shape[:-2], 5), 0.0 * missed, missed)
@@ -197,7 +197,7 @@ def base_angles(R_0B: Array, near: Array) -> Array:
     At a second angle of +-pi/2 the third keeps its value and the first takes up the rest.
     """
     cyclic = [1, 2, 0]  # y, z, x as x, y, z
-    return discs.zxy_angles(R_0B[:, cyclic][:, :, cyclic], near, ROUNDING)
+    return disc_angles.zxy_angles(R_0B[:, cyclic][:, :, cyclic], near, ROUNDING)
 
 
 def continued(angles: Array, near: Array) -> Array:

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from soft_dynamics.arguments import Array, as_array
 from soft_dynamics.description import Disc, Sensor
+from soft_dynamics.geometry.se3 import pose_from_rpy
 
 from .configuration import Tracking, frame_index
 from .fiber import frames_along
 from .kernels import correct_all
 from .pose_kernels import correct_by_poses, pose_reading
-from .poses import pose_from_rpy
 from .process import Belief, Process
 from .process import slopes as slopes  # also for those who have no process
 

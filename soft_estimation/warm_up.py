@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from soft_dynamics.description import Sensor
+from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.robot import Robot
 
 from .body_poses import poses_from_quaternions
 from .configuration import frame_index
 from .model_filter import ModelFilter
-from .poses import pose_from_rpy
 
 
 def warm_up(estimator: Any, robot: Robot, sensors: Sequence[Sensor]) -> None:

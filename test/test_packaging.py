@@ -32,7 +32,7 @@ WITHOUT_KEY = {
     'optuna',
     'pysurvive',
 }  # unknown to rosdep: imported when used, or by an emulator of the device
-OF_RCLPY = {'rclpy', 'ament_index_python'}
+ROS_PACKAGES = {'rclpy', 'ament_index_python', 'tf_transformations'}
 INTERFACES = sorted([*ROOT.glob('msg/*.msg'), *ROOT.glob('srv/*.srv')])
 
 
@@ -54,7 +54,7 @@ def third_party_imports() -> dict[str, list[str]]:
 
 
 def is_ros(module: str) -> bool:
-    return module in OF_RCLPY or module.endswith(('_msgs', '_srvs', '_interfaces'))
+    return module in ROS_PACKAGES or module.endswith(('_msgs', '_srvs', '_interfaces'))
 
 
 def test_package_xml_is_valid_and_names_the_version_of_pyproject() -> None:

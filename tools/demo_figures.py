@@ -15,7 +15,7 @@ import soft_dynamics as sd
 from soft_control.nodes.task_controller import Config
 from soft_control.references import JointPath, JointSample, PosePath
 from soft_dynamics.arguments import Array
-from soft_dynamics.ros.conversions import pose_from_arrays
+from soft_dynamics.ros.conversions import pose_from_matrix
 from tools.demo_client import Log, ros_time
 
 STYLE = Path(__file__).resolve().parent.parent / 'docs' / 'figures' / 'style.mplstyle'
@@ -103,7 +103,7 @@ def _pose_array(poses: list[Array]) -> PoseArray:
     message = PoseArray()
     message.header.frame_id = 'base_link'
     for X in poses:
-        message.poses.append(pose_from_arrays(Rotation.from_matrix(X[:3, :3]).as_quat(), X[:3, 3]))
+        message.poses.append(pose_from_matrix(X))
     return message
 
 

@@ -23,10 +23,10 @@ from soft_dynamics.arguments import Array
 from soft_dynamics.bags import BagWriter, SampleWriter
 from soft_dynamics.command_line import number
 from soft_dynamics.description import Sensor
+from soft_dynamics.geometry.se3 import inverse, pose_from_rpy
 from soft_dynamics.simulate import Trajectory
 from soft_estimation.command import run_command
 from soft_estimation.configuration import frame_index
-from soft_estimation.poses import inverse, pose_from_rpy
 from soft_estimation.progress import ProgressBar
 
 START_NS = 1_700_000_000_000_000_000

@@ -10,8 +10,8 @@ import numpy as np
 import soft_dynamics as sd
 from soft_dynamics.arguments import Array
 from soft_dynamics.bags import Bag, open_bag
-from soft_dynamics.tip_path import tip_path
-from soft_dynamics.tube import frame_poses
+from soft_dynamics.geometry.tip_path import tip_path
+from soft_dynamics.geometry.tube import frame_poses
 from soft_estimation.command import say
 from soft_estimation.progress import ProgressBar
 from soft_estimation.recording import Recording, read_recording

@@ -28,7 +28,7 @@ from matplotlib.colors import to_rgb
 import soft_dynamics as sd
 from soft_dynamics.description import Link
 from soft_dynamics.files import aside
-from soft_dynamics.tube import Tube, frame_poses, rings, segment_pressures, tube
+from soft_dynamics.geometry.tube import Tube, frame_poses, rings, segment_pressures, tube
 from soft_estimation.command import run_command
 from tools.drawing import Camera, Scene, plate, skin
 from tools.recorded_scene import Moment, RecordedScene

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import soft_dynamics as sd
-from soft_dynamics import urdf
+from soft_dynamics.geometry import urdf
 from soft_dynamics.resources import share_folder
 
 

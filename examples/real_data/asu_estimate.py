@@ -19,9 +19,10 @@ from scipy.spatial.transform import Rotation
 
 from examples.real_data.data import folder
 from soft_dynamics.command_line import file_to_write
+from soft_dynamics.geometry.se3 import inverse
 from soft_estimation.differentiator import Differentiator, DifferentiatorConfig
 from soft_estimation.fixed_interval import smoothed
-from soft_estimation.poses import flip_axis, inverse, poses_from_normals
+from soft_estimation.poses import flip_axis, poses_from_normals
 from soft_estimation.segments import arc_from_pose
 
 PLATES, POSES, WIRES = (17, 24, 31), slice(17, 38), slice(13, 17)  # columns: base, middle, tip; all; volts

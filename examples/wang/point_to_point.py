@@ -19,9 +19,9 @@ from examples.wang.pictures import panels
 from examples.wang.references import random_targets
 from soft_control.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import PosePath
-from soft_control.rotation import pose_error
 from soft_control.task import TaskGains, TaskLaw
 from soft_dynamics.command_line import file_to_write, number
+from soft_dynamics.geometry.se3 import pose_error
 
 RATE = 20.0  # [Hz] as in the paper
 LOADS = (0.0, 0.1, 0.2, 0.5)  # [kg]

@@ -20,11 +20,12 @@ from std_srvs.srv import Trigger
 
 from soft_control.loop import Actuate, ControlLoop, Law
 from soft_control.predictive import PredictiveGains
-from soft_control.safety import LONGEST_STEP, Memory, Mode, State
+from soft_control.safety import Memory, Mode, State
 from soft_dynamics.arguments import Array
 from soft_dynamics.boot_time import boot_time
 from soft_dynamics.counters import ERROR, OK, STALE, WARN, Status
 from soft_dynamics.pace import Pace
+from soft_dynamics.pressure_limits import LONGEST_STEP
 from soft_dynamics.robot import Robot, load
 from soft_dynamics.ros.conversions import flat_reader, flat_writer, float64s
 from soft_dynamics.ros.diagnostics import Diagnostics

@@ -6,11 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
-import numpy as np
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped
-from scipy.spatial.transform import Rotation
 from std_msgs.msg import Header
 
 from soft_control.loop import Law
@@ -19,9 +16,9 @@ from soft_control.predictive import PredictiveLaw
 from soft_control.references import PosePath
 from soft_control.safety import pose_reference_fault
 from soft_control.task import TaskGains, TaskLaw
-from soft_dynamics import quaternion
 from soft_dynamics.arguments import Array
-from soft_dynamics.ros.conversions import pose_to_arrays, time_to_ns
+from soft_dynamics.geometry.se3 import inverse, pose_from_rpy
+from soft_dynamics.ros.conversions import pose_to_matrix, time_to_ns
 from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.run import run_node
 
@@ -68,7 +65,7 @@ class TaskController(ControllerNode):
         self._mocap_t = -math.inf  # [s] when motion capture saw the tip last
         for sensor in self.robot.description.sensors:
             if sensor.kind in ('mocap', 'vive') and sensor.frame in ('tip', self.robot.frame_names[-1]):
-                X_ST = np.asarray(np.linalg.inv(_from_rpy(sensor.position, sensor.rpy)), np.float64)
+                X_ST = inverse(pose_from_rpy(sensor.position, sensor.rpy))
                 topic, hear = f'{sensor.kind}/{sensor.name}/pose', partial(self._on_tip, sensor.kind, X_ST)
                 in_passing(self.create_subscription(PoseStamped, topic, hear, LATEST))
 
@@ -94,7 +91,7 @@ class TaskController(ControllerNode):
         stamp_ns = time_to_ns(message.header.stamp)
         try:
             X_WF = self._from_frame('world' if frame == f'{kind}_world' else frame)
-            self.loop.feed_tip(self.stamps.time_of(stamp_ns), X_WF @ _matrix(message.pose) @ X_ST)
+            self.loop.feed_tip(self.stamps.time_of(stamp_ns), X_WF @ pose_to_matrix(message.pose) @ X_ST)
         except ValueError as error:
             self.get_logger().warning(f'{kind}: tip left out: {error}', throttle_duration_sec=5.0)
 
@@ -116,7 +113,7 @@ class TaskController(ControllerNode):
             raise ValueError(f'stamp: expected none or one of the last {_OLDEST:g} s')
         start, state, limits = self.present(t).X_WT, self.loop.state, self.loop.limits
         X_WF, q = self._from_frame(header.frame_id), self.robot.rest if state is None else state.q
-        targets = [X_WF @ _matrix(pose) for pose in poses]
+        targets = [X_WF @ pose_to_matrix(pose) for pose in poses]
         for fault in (pose_reference_fault(limits, q, X_WT, None, 0.0) for X_WT in targets):
             if fault:
                 raise ValueError(fault)
@@ -129,21 +126,8 @@ class TaskController(ControllerNode):
             return self.robot.forward_kinematics(self.loop.state.q)[0]
         if frame == 'world':
             mount = self.robot.description.mount
-            return np.asarray(np.linalg.inv(_from_rpy(mount.position, mount.rpy)), np.float64)
+            return inverse(pose_from_rpy(mount.position, mount.rpy))
         raise ValueError(f'frame_id: expected world or base_link, got {frame!r}')
-
-
-def _from_rpy(position: Any, rpy: Any) -> Array:
-    X = np.eye(4)
-    X[:3, :3], X[:3, 3] = Rotation.from_euler('xyz', rpy).as_matrix(), position
-    return X
-
-
-def _matrix(pose: Pose) -> Array:
-    quat_WT, p_WT = pose_to_arrays(pose)
-    X_WT = np.eye(4)
-    X_WT[:3, :3], X_WT[:3, 3] = quaternion.to_rotation(quat_WT), p_WT
-    return X_WT
 
 
 def main(args: list[str] | None = None) -> int:

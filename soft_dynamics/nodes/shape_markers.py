@@ -12,7 +12,7 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker
 
 from soft_dynamics.arguments import Array
-from soft_dynamics.tube import Tube, rings
+from soft_dynamics.geometry.tube import Tube, rings
 
 _SIDES = 10
 _LONGEST_PATH = 2000  # poses

@@ -10,7 +10,6 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_msgs.msg import Header, String
@@ -18,19 +17,20 @@ from tf2_msgs.msg import TFMessage
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
-from soft_dynamics import urdf
 from soft_dynamics.arguments import Array, as_array
 from soft_dynamics.counters import RateCounter, Status, stream_status
 from soft_dynamics.description import Sensor
+from soft_dynamics.geometry import urdf
+from soft_dynamics.geometry.se3 import pose_from_rpy
+from soft_dynamics.geometry.tip_path import tip_path
+from soft_dynamics.geometry.tube import segment_pressures, tube
 from soft_dynamics.nodes.shape_markers import ArrowMarker, PathMarker, TubeMarker
 from soft_dynamics.robot import load
-from soft_dynamics.ros.conversions import float64s, time_to_ns, transform_from_arrays
+from soft_dynamics.ros.conversions import float64s, time_to_ns, transform_from_matrix
 from soft_dynamics.ros.diagnostics import Diagnostics
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND, DESCRIPTION, SENSOR, STATE
 from soft_dynamics.ros.run import run_node
-from soft_dynamics.tip_path import tip_path
-from soft_dynamics.tube import segment_pressures, tube
 
 _TIMEOUT = 1.0  # [s] without a state the stream counts as broken
 _TF_STATIC = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -229,12 +229,11 @@ class ShapePublisher(Node):
         """The frames behind the fixed joints, or those behind the moving ones."""
         message, parent = TFMessage(), 'world'
         X_PC = self._model.transforms(q)
-        quats = Rotation.from_matrix(X_PC[:, :3, :3]).as_quat()
-        for joint, quat_PC, p_PC in zip(self._model.joints, quats, X_PC[:, :3, 3], strict=True):
+        for joint, X in zip(self._model.joints, X_PC, strict=True):
             if (joint.kind == 'fixed') == fixed:
                 transform = TransformStamped(child_frame_id=joint.child)
                 transform.header.stamp, transform.header.frame_id = stamp, parent
-                transform.transform = transform_from_arrays(quat_PC, p_PC)
+                transform.transform = transform_from_matrix(X)
                 message.transforms.append(transform)
             parent = joint.child
         if fixed:
@@ -255,8 +254,7 @@ def _sensor_transform(sensor: Sensor, stamp: object) -> TransformStamped:
     transform = TransformStamped(child_frame_id='ft_sensor')
     transform.header.stamp = stamp
     transform.header.frame_id = 'base_link' if sensor.frame == 'base' else sensor.frame
-    quat = Rotation.from_euler('xyz', sensor.rpy).as_quat()
-    transform.transform = transform_from_arrays(quat, sensor.position)
+    transform.transform = transform_from_matrix(pose_from_rpy(sensor.position, sensor.rpy))
     return transform
 
 

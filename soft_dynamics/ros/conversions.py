@@ -2,6 +2,9 @@
 
 Inside the suite wrenches and twists are angular first, quaternions (x, y, z, w), times float seconds or,
 where a stamp must be kept, integer nanoseconds. A quaternion that is not of unit length is a ValueError.
+
+Rotations of single poses go through tf_transformations, as in other ROS nodes; without a ROS installation through the
+functions of transforms3d that it calls.
 """
 
 from __future__ import annotations
@@ -15,8 +18,23 @@ from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Twist, Vector3
 from numpy.typing import ArrayLike, NDArray
 from rclpy.serialization import serialize_message
 
-from soft_dynamics import quaternion
 from soft_dynamics.flat_messages import FIELDS, FlatReader, FlatWriter
+from soft_dynamics.geometry import quaternion
+
+try:
+    from tf_transformations import quaternion_from_matrix, quaternion_matrix
+except ImportError:
+    from transforms3d.quaternions import mat2quat, quat2mat
+
+    def quaternion_matrix(quaternion: Array) -> Array:
+        x, y, z, w = quaternion.tolist()
+        X = np.eye(4)
+        X[:3, :3] = quat2mat((w, x, y, z))
+        return X
+
+    def quaternion_from_matrix(matrix: Array) -> Array:
+        return np.roll(mat2quat(matrix[:3, :3]), -1)
+
 
 Array = NDArray[np.float64]
 
@@ -33,6 +51,18 @@ def pose_from_arrays(quat_WB: ArrayLike, p_WB: ArrayLike) -> Pose:
     return Pose(orientation=_quat_from_array(quat_WB), position=Point(**_xyz(p_WB)))
 
 
+def pose_to_matrix(pose: Pose) -> Array:
+    """Return X_WB (4, 4) of a pose."""
+    X_WB = quaternion_matrix(_quat_to_array(pose.orientation))
+    X_WB[:3, 3] = _vector_to_array(pose.position)
+    return X_WB
+
+
+def pose_from_matrix(X_WB: Array) -> Pose:
+    """Return the pose of frame B in W, from X_WB (4, 4)."""
+    return pose_from_arrays(quaternion_from_matrix(X_WB), X_WB[:3, 3])
+
+
 def transform_to_arrays(transform: Transform) -> tuple[Array, Array]:
     """Return (quat_WB, p_WB) of a transform."""
     return _quat_to_array(transform.rotation), _vector_to_array(transform.translation)
@@ -41,6 +71,11 @@ def transform_to_arrays(transform: Transform) -> tuple[Array, Array]:
 def transform_from_arrays(quat_WB: ArrayLike, p_WB: ArrayLike) -> Transform:
     """Return the transform from W (header.frame_id) to B (child_frame_id)."""
     return Transform(rotation=_quat_from_array(quat_WB), translation=Vector3(**_xyz(p_WB)))
+
+
+def transform_from_matrix(X_WB: Array) -> Transform:
+    """Return the transform from W (header.frame_id) to B (child_frame_id), from X_WB (4, 4)."""
+    return transform_from_arrays(quaternion_from_matrix(X_WB), X_WB[:3, 3])
 
 
 def wrench_to_array(wrench: Wrench) -> Array:

@@ -13,10 +13,10 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.arguments import Array, as_array
 from soft_dynamics.description import Sensor
 from soft_dynamics.flat_messages import FIELDS, Flat, FlatReader
-from soft_dynamics.ros.conversions import flat_reader, pose_to_arrays, time_to_ns, wrench_to_array
+from soft_dynamics.ros.conversions import flat_reader, pose_to_matrix, time_to_ns, wrench_to_array
 from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.qos import SENSOR
 from soft_estimation.body_poses import poses_from_quaternions
@@ -189,7 +189,9 @@ class SensorInputs:
 
     def _on_pose(self, sensor: Sensor, msg: PoseStamped) -> None:
         def feed(estimator: Any, t: float) -> bool:
-            sets = self._collectors[sensor.kind].add(t, sensor.name, pose(*pose_to_arrays(msg.pose)))
+            X_WS = pose_to_matrix(msg.pose)
+            as_array('p_WS', X_WS[:3, 3])  # refused here, it costs no other body
+            sets = self._collectors[sensor.kind].add(t, sensor.name, X_WS)
             for each in sets:
                 estimator.feed_poses(*each)
             return bool(sets)

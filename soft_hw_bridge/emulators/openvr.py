@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from soft_dynamics.quaternion import to_rotation
+from soft_dynamics.geometry.quaternion import to_rotation
 from soft_hw_bridge.emulators.faults import Faults
 from soft_hw_bridge.emulators.pose import Pose
 

@@ -69,3 +69,23 @@ class StrainSolver:
         solution = np.einsum('nkc,cn->nk', self._inverse, strain)
         twist = solution[:, 3] if self._layout.sees_twist else np.zeros(len(s))
         return np.column_stack([solution[:, :2], twist]), solution[:, 2]
+
+
+def bridge_gaps(s: Array, values: Array, max_gap: float) -> Array:
+    """Return values (n, k) with lost rows, those that hold NaN, replaced linearly between their neighbours.
+
+    Where the neighbours are more than max_gap [m] apart, and at the ends, rows stay as they are.
+    """
+    lost = np.isnan(values).any(axis=1)
+    if not lost.any() or lost.all():
+        return values
+    known = np.flatnonzero(~lost)
+    right = np.searchsorted(known, np.arange(len(s)))
+    inner = (right > 0) & (right < len(known)) & lost
+    before, after = known[right[inner] - 1], known[right[inner]]
+    weight = ((s[inner] - s[before]) / (s[after] - s[before]))[:, None]
+    filled = (1 - weight) * values[before] + weight * values[after]
+    filled[s[after] - s[before] > max_gap] = np.nan
+    values = values.copy()
+    values[inner] = filled
+    return values

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from soft_dynamics.description import load_description
+from soft_dynamics.pressure_limits import chamber_limits
 from soft_dynamics.reader import quantity
 from soft_hw_bridge.pressure.device import PressureDevice, Stop
 from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
@@ -60,10 +61,7 @@ def make_stream(
     if config.rate < least_rate:
         raise ValueError(f'rate must be at least {least_rate:g} Hz for {robot.name}, got {config.rate:g}')
     limits = PressureLimits(
-        maximum=robot.actuation.pressure_max,
-        minimum=robot.actuation.pressure_min,
-        slew=robot.actuation.slew,
-        vent_time=robot.safety.vent_time,
+        **chamber_limits(robot),
         command_timeout=robot.safety.command_timeout,
         valve_lag=robot.actuation.valve_lag,
         cycle=1.0 / config.rate,

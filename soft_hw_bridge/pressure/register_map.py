@@ -134,8 +134,8 @@ class RegisterMap:
 
         What is not finite becomes vented. This is the last thing that happens before the wire.
         """
-        low = max(math.ceil((limits.minimum + self.ambient) / self.scale), 0)
-        high = max(min(math.floor((limits.maximum + self.ambient) / self.scale), 65535), 0)
+        low = max(math.ceil((limits.pressure_min + self.ambient) / self.scale), 0)
+        high = max(min(math.floor((limits.pressure_max + self.ambient) / self.scale), 65535), 0)
         counts = np.rint((np.where(np.isfinite(pressure), pressure, 0.0) + self.ambient) / self.scale)
         return np.minimum(np.maximum(counts, low), high).astype(np.uint16)
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from soft_dynamics.pressure_limits import ChamberLimits
+
 Array = npt.NDArray[np.float64]
 
 _CYCLES_PER_STEP = 2.0  # a cycle that was held up longer does not catch up with a jump
@@ -22,35 +24,20 @@ _OVERPRESSURE_S = 0.1  # ... for this long is filled by something else than comm
 
 
 @dataclass(frozen=True)
-class PressureLimits:
-    """What the chambers bear; pressures are gauge, so 0 is vented."""
+class PressureLimits(ChamberLimits):
+    """What the chambers bear, and how commands and measurements must come."""
 
-    maximum: float  # [Pa]
-    minimum: float = 0.0  # [Pa] below 0 with a vacuum supply
-    slew: float = 1e6  # [Pa/s] fastest change while a command is followed
-    vent_time: float = 1.0  # [s] from the largest pressure to none
     command_timeout: float = 0.2  # [s] without a new command, then vent
     valve_lag: float = 0.0  # [s] by which a measurement follows its set point
     cycle: float = 0.005  # [s] between two steps
 
     def __post_init__(self) -> None:
-        if not -math.inf < self.minimum <= 0 < self.maximum < math.inf:
-            raise ValueError(f'minimum <= 0 < maximum is needed, got {self.minimum} and {self.maximum}')
-        for name in ('slew', 'vent_time', 'command_timeout', 'cycle'):
+        super().__post_init__()
+        for name in ('command_timeout', 'cycle'):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f'{name} must be > 0, got {getattr(self, name)}')
         if not 0 <= self.valve_lag < math.inf:
             raise ValueError(f'valve_lag must be >= 0, got {self.valve_lag}')
-
-    @property
-    def vent_rate(self) -> float:
-        """Return the slope of venting [Pa/s]."""
-        return min(self.largest / self.vent_time, self.slew)
-
-    @property
-    def ramp_time(self) -> float:
-        """Return how long venting takes at most [s]."""
-        return self.largest / self.vent_rate
 
     @property
     def ahead(self) -> float:
@@ -58,9 +45,8 @@ class PressureLimits:
         return self.slew * self.valve_lag + _AHEAD * self.largest
 
     @property
-    def largest(self) -> float:
-        """Return the largest pressure or vacuum [Pa]."""
-        return max(self.maximum, -self.minimum)
+    def longest_step(self) -> float:
+        return _CYCLES_PER_STEP * self.cycle
 
 
 class PressureGuard:
@@ -137,7 +123,7 @@ class PressureGuard:
             return
         self._begins_at_zero = False
         wanted = np.asarray(pressure, np.float64)
-        self._target = np.clip(wanted, self.limits.minimum, self.limits.maximum)
+        self._target = np.clip(wanted, self.limits.pressure_min, self.limits.pressure_max)
         self.clamped += not np.array_equal(wanted, self._target)
         self._commanded_t = t - max(age, 0.0)
         self.reason = ''
@@ -150,22 +136,21 @@ class PressureGuard:
 
     def step(self, t: float) -> Array:
         """Return the pressures to put out at time t [Pa]."""
-        dt = min(max(t - self._stepped_t, 0.0), _CYCLES_PER_STEP * self.limits.cycle)
-        self._stepped_t = t
+        dt, self._stepped_t = t - self._stepped_t, t
         if self._target is not None and not 0 <= t - self._commanded_t <= self.limits.command_timeout:
             self._vent(f'no command for {self.limits.command_timeout:g} s')
         vented: Array = np.zeros(len(self._output))
         target = vented if self._target is None else self._target
         target = np.minimum(target, np.maximum(self._measured + self.limits.ahead, 0.0))
-        reach = dt * (self.limits.vent_rate if self._target is None else self.limits.slew)
+        reach = self.limits.reach(dt, self._target is not None)
         moved = np.clip(target, self._output - reach, self._output + reach)
-        self._output = np.clip(moved, self.limits.minimum, self.limits.maximum)
+        self._output = np.clip(moved, self.limits.pressure_min, self.limits.pressure_max)
         self._begins_at_zero |= self._target is None and not self._output.any()
         return self._output.copy()
 
     def measured(self, t: float, pressure: Array) -> None:
         """Take a measurement [Pa]; stop if a chamber has had more than it bears for a while."""
-        bearable = _OVERPRESSURE * self.limits.maximum
+        bearable = _OVERPRESSURE * self.limits.pressure_max
         self._measured = np.where(np.isfinite(pressure), pressure, self._measured)
         self._measured_t = t
         self._blind_t = math.inf if np.isfinite(pressure).any() else min(self._blind_t, t)

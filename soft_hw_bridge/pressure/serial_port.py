@@ -152,7 +152,7 @@ class SerialPressure:
         """Put out pressures [Pa], clipped to the limits and rounded towards vented."""
         values = [0] * len(self._written)
         finite = np.where(np.isfinite(pressure), pressure, 0.0)
-        bounded = np.clip(finite, self._limits.minimum, self._limits.maximum)
+        bounded = np.clip(finite, self._limits.pressure_min, self._limits.pressure_max)
         for channel, value in zip(self._channels, bounded.tolist(), strict=True):
             values[channel] = int(value)
         self._before, self._written = self._written, tuple(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from soft_dynamics.arguments import Array
+from soft_dynamics.geometry import so3
 from soft_hw_bridge.rig.plant import Plant
 
 
@@ -43,11 +44,9 @@ class Centerline:
         Constant between two sites: the rotation vector from one to the other over the length of an arc.
         """
         R0, R1 = (self._data.site_xmat[ends].reshape(-1, 3, 3) for ends in (self._start, self._end))
-        R = np.matmul(R0.transpose(0, 2, 1), R1)
-        sine = 0.5 * np.stack([R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], 1)
-        angle = np.arctan2(np.linalg.norm(sine, axis=1), 0.5 * (np.trace(R, axis1=1, axis2=2) - 1.0))
-        length = self._chord() / np.sinc(0.5 * angle / np.pi)
-        return np.asarray((sine / (np.sinc(angle / np.pi) * length)[:, None])[self._span])
+        turn = so3.log(np.matmul(R0.transpose(0, 2, 1), R1))
+        length = self._chord() / np.sinc(0.5 * np.linalg.norm(turn, axis=1) / np.pi)
+        return np.asarray((turn / length[:, None])[self._span])
 
     def _chord(self) -> Array:
         return np.linalg.norm(self._data.site_xpos[self._end] - self._data.site_xpos[self._start], axis=1)

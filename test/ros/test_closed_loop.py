@@ -15,13 +15,12 @@ import pytest
 from geometry_msgs.msg import PoseArray
 from ros.abuse import Abuse
 from ros.test_controllers import ACTUATION, CONFIGURATION, ROBOT, TASK, change, trajectory
-from scipy.spatial.transform import Rotation
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from soft_dynamics.description import Safety, load_description
-from soft_dynamics.ros.conversions import pose_from_arrays
+from soft_dynamics.ros.conversions import pose_from_matrix
 from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
 from tools.simulation import Ended, Simulation, patient
 
@@ -40,7 +39,7 @@ LOOK = 0.02  # [s] between two looks at the plant
 def held_pose() -> PoseArray:
     """A pose of the tip that needs air, held for ever."""
     X_BT = ROBOT.pose(np.full(8, 0.2), 'tip')
-    message = PoseArray(poses=[pose_from_arrays(Rotation.from_matrix(X_BT[:3, :3]).as_quat(), X_BT[:3, 3])])
+    message = PoseArray(poses=[pose_from_matrix(X_BT)])
     message.header.frame_id = 'base_link'
     return message
 

@@ -14,11 +14,11 @@ from ros.test_controllers import CONFIGURATION, ROBOT, Arm, good
 from soft_robot_suite.msg import BodyPoses, SoftState
 from trajectory_msgs.msg import JointTrajectory
 
-from soft_dynamics import quaternion
+from soft_dynamics.geometry import quaternion
+from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.ros.conversions import float64s
 from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
 from soft_estimation.configuration import frame_index
-from soft_estimation.poses import pose_from_rpy
 from tools.simulation import patient
 
 CONTROLLER = 'soft_control.nodes.configuration_controller.ConfigurationController'

@@ -12,7 +12,7 @@ from ros.test_closed_loop import Loop, held_pose
 from ros.test_controllers import ROBOT, TASK
 
 from soft_dynamics.description import load_description
-from soft_dynamics.tube import frame_poses
+from soft_dynamics.geometry.tube import frame_poses
 from tools.simulation import Simulation, patient
 
 NEAR = 0.01  # [m]; the model's own tip is up to 15 mm off, so this needs the measured one

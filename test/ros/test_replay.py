@@ -16,10 +16,9 @@ from lifecycle_msgs.srv import GetState
 from soft_robot_suite.msg import ChamberPressures, SoftState
 
 from benchmarks.replay import States, between, same_stamps
-from soft_dynamics import quaternion
 from soft_dynamics.bags import open_bag
 from soft_dynamics.robot import load
-from soft_dynamics.ros.conversions import float64s, pose_from_arrays, time_from_ns, time_to_ns
+from soft_dynamics.ros.conversions import float64s, pose_from_matrix, time_from_ns, time_to_ns
 from soft_dynamics.ros.qos import SENSOR, STATE
 from soft_estimation.configuration import frame_index
 from soft_estimation.recording import read_recording
@@ -93,7 +92,7 @@ class Rig:
         samples: list[tuple[Any, Any]] = []
         for sensor, publisher in self.bodies.items():
             X_WS = X[frame_index(self.robot, sensor)]
-            pose = pose_from_arrays(quaternion.from_rotation(X_WS[:3, :3]), X_WS[:3, 3])
+            pose = pose_from_matrix(X_WS)
             samples.append((publisher, PoseStamped(pose=pose)))
         if k % PRESSURE_EVERY == 0:
             pressure = ChamberPressures(names=['a'], pressure=float64s([self.pressure[k]]))

@@ -1,13 +1,22 @@
 """Messages to arrays and back; no node runs."""
 
+import importlib
+import sys
+import time
 from array import array
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Twist, Vector3, Wrench
+from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
+from transforms3d import affines, quaternions
 
+from soft_dynamics.geometry import quaternion
 from soft_dynamics.ros import conversions
 
 ONE_TO_THREE, FOUR_TO_SIX = Vector3(x=1.0, y=2.0, z=3.0), Vector3(x=4.0, y=5.0, z=6.0)
@@ -70,3 +79,57 @@ def test_whole_numbers_become_floats() -> None:
     assert {type(v) for v in (pose.position.x, pose.orientation.w, wrench.force.x, wrench.torque.z)} == {
         float
     }
+
+
+TURNS = [*Rotation.random(50, random_state=1).as_matrix(), np.eye(3), np.diag([1.0, -1.0, -1.0])]
+
+
+@pytest.fixture(params=['transforms3d', 'tf_transformations'])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The conversions on a machine without ROS, and on one with ROS, whose package calls transforms3d like this."""
+    stand_in: Any = None  # which Python takes for a module that is not there
+    if request.param == 'tf_transformations':
+        stand_in = ModuleType('tf_transformations')
+        stand_in.quaternion_matrix = lambda quat: affines.compose(
+            [0.0] * 3, quaternions.quat2mat([quat[3], *quat[:3]]), [1.0] * 3
+        )
+        stand_in.quaternion_from_matrix = lambda X: tuple(
+            np.roll(quaternions.mat2quat(affines.decompose(X)[1]), -1)
+        )
+    monkeypatch.setitem(sys.modules, 'tf_transformations', stand_in)
+    yield importlib.reload(conversions)
+    monkeypatch.undo()
+    importlib.reload(conversions)
+
+
+def test_rotations_of_messages_agree_with_the_suites_own(library: ModuleType) -> None:
+    for k, R in enumerate(TURNS):
+        X = np.eye(4)
+        X[:3, :3], X[:3, 3] = R, [1.0, 2.0, k]
+        pose, transform = library.pose_from_matrix(X), library.transform_from_matrix(X)
+        own = quaternion.from_rotation(R)
+        for quat, p in (library.pose_to_arrays(pose), library.transform_to_arrays(transform)):
+            np.testing.assert_allclose(quat * np.sign(quat @ own), own, atol=1e-12)
+            assert p.tolist() == [1.0, 2.0, k]
+        np.testing.assert_allclose(library.pose_to_matrix(pose), X, atol=1e-12)
+        np.testing.assert_allclose(
+            library.pose_to_matrix(pose)[:3, :3], quaternion.to_rotation(own), atol=1e-12
+        )
+
+
+def test_a_message_of_a_pose_costs_little(library: ModuleType) -> None:
+    """CPU time of this thread; a tenth of the period of poses at 100 Hz."""
+    X = np.eye(4)
+    X[:3, :3] = TURNS[0]
+    costs = []
+    for _ in range(20):
+        start = time.thread_time()
+        for _ in range(20):
+            library.pose_to_matrix(library.pose_from_matrix(X))
+        costs.append((time.thread_time() - start) / 20)
+    assert min(costs) < 1e-3
+
+
+def test_an_unset_orientation_has_no_matrix(library: ModuleType) -> None:
+    with pytest.raises(ValueError, match='unit length'):
+        library.pose_to_matrix(Pose(orientation=Quaternion(w=0.0)))

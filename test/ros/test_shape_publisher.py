@@ -17,11 +17,11 @@ from tf2_msgs.msg import TFMessage
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
 
-from soft_dynamics.quaternion import to_rotation
+from soft_dynamics.geometry.quaternion import to_rotation
+from soft_dynamics.geometry.tube import display_radius, frame_poses, tube
 from soft_dynamics.robot import Robot, load
 from soft_dynamics.ros.conversions import float64s, time_from_seconds, transform_to_arrays
 from soft_dynamics.ros.qos import COMMAND, DESCRIPTION, SENSOR, STATE
-from soft_dynamics.tube import display_radius, frame_poses, tube
 
 NODE = 'soft_dynamics.nodes.shape_publisher'
 RVIZ = Path(__file__).resolve().parents[2] / 'rviz' / 'soft_robot.rviz'

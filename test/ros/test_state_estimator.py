@@ -16,7 +16,8 @@ from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
 from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples, SoftState
 
-from soft_dynamics import quaternion
+from soft_dynamics.geometry import quaternion
+from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.robot import Robot
 from soft_dynamics.robot import load as load_robot
 from soft_dynamics.ros.conversions import (
@@ -30,7 +31,6 @@ from soft_dynamics.ros.conversions import (
 )
 from soft_dynamics.ros.qos import SENSOR, STATE
 from soft_estimation.configuration import frame_index
-from soft_estimation.poses import pose_from_rpy
 
 NODE = 'soft_estimation.nodes.state_estimator'
 START = 120.0  # [s] more than the compiler takes when nothing is cached

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from loop_bench import DT, LIMITS, ROBOT, Bench
 
-from soft_control.rotation import moved, pose_error
 from soft_control.safety import Mode, State
 from soft_dynamics.errors import SingularInertia
+from soft_dynamics.geometry.se3 import moved, pose_error
 
 
 def test_no_state_any_more_vents(bench: Bench) -> None:

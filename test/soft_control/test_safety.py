@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 from closed_loop import robot_of
 
 from soft_control.plausible import Plausible
-from soft_control.rotation import moved
 from soft_control.safety import (
     Limits,
     Memory,
@@ -23,6 +23,7 @@ from soft_control.safety import (
     pose_reference_fault,
     state_fault,
 )
+from soft_dynamics.geometry.se3 import moved
 
 LIMITS = Limits(
     pressure_min=-20e3,
@@ -105,7 +106,7 @@ def test_a_vacuum_is_let_go_along_the_ramp_too() -> None:
 
 
 def test_the_ramp_is_never_steeper_than_the_slew_rate() -> None:
-    slow = Limits(0.0, 100e3, 10e3, 0.1, 0.1, LIMITS.plausible)
+    slow = replace(LIMITS, pressure_min=0.0, slew=10e3, vent_time=0.1)
     assert advance(slow, begin(np.array([50e3]), 0.0), DT, Request(fault='x')).pressure[0] == 50e3 - 100.0
 
 
@@ -247,4 +248,4 @@ def test_limits_come_from_the_robot_file() -> None:
     limits = Limits.of(robot_of('honeycomb_arm'))
     assert (limits.pressure_max, limits.slew, limits.vent_rate) == (250e3, 2e6, 250e3)
     with pytest.raises(ValueError, match='pressure_min <= 0'):
-        Limits(1.0, 2.0, 1.0, 1.0, 1.0, LIMITS.plausible)
+        replace(LIMITS, pressure_min=1.0)

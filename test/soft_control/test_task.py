@@ -8,9 +8,9 @@ from closed_loop import Rig, perturbed, robot_of
 
 from soft_control.loop import ControlLoop
 from soft_control.references import PosePath
-from soft_control.rotation import pose_error
 from soft_control.safety import Mode
 from soft_control.task import TaskGains, TaskLaw, damped_inverse, static_stiffness
+from soft_dynamics.geometry.se3 import pose_error
 
 HONEYCOMB = 'honeycomb_arm'
 TARGETS = np.random.default_rng(5).uniform(-0.25, 0.25, (3, 8))  # [rad] poses the arm can take

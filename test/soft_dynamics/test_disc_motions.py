@@ -8,7 +8,7 @@ from compare import assert_close
 from scipy.integrate import solve_ivp
 
 import soft_dynamics as sd
-from soft_dynamics import discs
+from soft_dynamics.geometry import disc_angles
 
 
 def in_angles(robot, q0, qd0, pressure, t):
@@ -50,7 +50,7 @@ def test_angles_come_back_through_both_kinds_of_singular_poses_and_over_whole_tu
     way = np.concatenate([8.0 * t - 1.0, 1.5 - 3.0 * t, -9.0 * t, 4.0 * t - 0.5, 0.3 + 7.0 * t], 1)
     assert np.ptp(np.sign(way[:, 1])) == 2.0
     assert way[:, 3].max() > np.pi / 2
-    assert_close(discs.to_angles(discs.to_quaternions(way), way[0]), way, 1e-9, 1.0)
+    assert_close(disc_angles.to_angles(disc_angles.to_quaternions(way), way[0]), way, 1e-9, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_dampers_of_rates_take_the_power_of_the_body_rates(angles):
     if angles == 'axis_angle':
         joints[:, 2] -= joints[:, 0]
         rates[:, 2] -= rates[:, 0]
-    A = discs.rate_matrix(joints, discs.to_quaternions(joints))
+    A = disc_angles.rate_matrix(joints, disc_angles.to_quaternions(joints))
     w = np.einsum('kij,kj->ki', A, rates)
     _, beta, gamma, psi, phi = DAMPING
     power = np.sum((w**2 @ [beta, beta, psi, phi, gamma]).reshape(-1, 3), 1)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from soft_dynamics.quaternion import NORM_TOLERANCE
+from soft_dynamics.geometry.quaternion import NORM_TOLERANCE
 from soft_estimation.body_poses import poses_from_quaternions, rigid_poses
 from soft_estimation.poses import pose
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import soft_dynamics as sd
+from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.differentiator import Differentiator, DifferentiatorConfig
 from soft_estimation.pose_differentiator import PoseDifferentiator
-from soft_estimation.poses import pose_from_rpy
 
 T = np.arange(0.0, 3.0, 0.005)
 

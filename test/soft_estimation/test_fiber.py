@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from soft_estimation.fiber import curve_from_curvature, frames_along, hinge_angles, link_errors, spline
+from soft_dynamics.geometry.curve import integrate_curve
+from soft_estimation.fiber import frames_along, hinge_angles, link_errors, spline
 
 S = 0.0008 * np.arange(212)
 
@@ -17,30 +18,6 @@ def circle(radius: float) -> np.ndarray:
     """Points along y that bend towards -x, in the plane."""
     phi = S / radius
     return radius * np.stack([np.cos(phi) - 1.0, np.sin(phi), 0.0 * phi], 1)
-
-
-def test_constant_curvature_and_twist_give_a_helix() -> None:
-    k, twist, s = 8.0, 5.0, np.linspace(0.0, 0.3, 31)
-    points, frames = curve_from_curvature(s, np.tile([k, 0.0, twist], (31, 1)))
-    whole = math.hypot(k, twist)
-    axis = np.array([k, 0.0, twist]) / whole
-    along = s * twist / whole  # a helix advances along the axis of its turning
-    radius = k / whole**2
-    assert points @ axis == pytest.approx(along, abs=1e-12)
-    across = points - np.outer(points @ axis, axis)
-    centre = radius * np.cross(axis, [0.0, 0.0, 1.0]) * whole / k
-    assert np.linalg.norm(across - centre, axis=1) == pytest.approx(radius, abs=1e-12)
-    assert frames[-1].T @ frames[-1] == pytest.approx(np.eye(3), abs=1e-12)
-    assert frames[-1] @ axis == pytest.approx(axis, abs=1e-12)
-
-
-def test_a_varying_curvature_converges_with_the_square_of_the_spacing() -> None:
-    def tip(count: int) -> np.ndarray:
-        s = np.linspace(0.0, 0.2, count)
-        return curve_from_curvature(s, np.stack([20.0 * s, 3.0 + 0.0 * s, 40.0 * s**2], 1))[0][-1]
-
-    coarse, fine, reference = tip(11), tip(21), tip(641)
-    assert np.linalg.norm(coarse - reference) > 3.5 * np.linalg.norm(fine - reference)
 
 
 def test_spline_bridges_lost_points() -> None:
@@ -67,7 +44,7 @@ def test_a_fiber_that_leaves_the_plane_is_seen() -> None:
 
 def test_more_links_follow_the_fiber_better() -> None:
     phi = 10.0 * S**2 / 0.17 + 4.0 * S
-    points, _ = curve_from_curvature(S, np.stack([np.gradient(phi, S), 0.0 * S, 0.0 * S], 1))
+    points, _ = integrate_curve(S, np.stack([np.gradient(phi, S), 0.0 * S, 0.0 * S], 1))
     errors = [link_errors(S, points, links).max() for links in (2, 3, 4, 5)]
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 1e-3
@@ -76,8 +53,6 @@ def test_more_links_follow_the_fiber_better() -> None:
 def test_misuse_is_refused() -> None:
     with pytest.raises(ValueError, match=r'points: expected shape \(212, 3\)'):
         spline(S, np.zeros((3, 212)))
-    with pytest.raises(ValueError, match='rising'):
-        curve_from_curvature([0.0, 0.0], np.zeros((2, 3)))
     with pytest.raises(ValueError, match='at least 2'):
         spline(S, np.full((212, 3), math.nan))
     with pytest.raises(ValueError, match=r'fiber of 0\.2 m'):
@@ -88,7 +63,7 @@ def test_frames_are_carried_along_an_arc_without_twist() -> None:
     """A bend in any direction turns the frame by that bend, wherever points are lost."""
     s = np.linspace(0.0, 0.3, 301)
     for u, v in ((0.8, 0.0), (0.5, -0.7), (0.0, 0.0)):
-        p = curve_from_curvature(s, np.tile([u / 0.3, v / 0.3, 0.0], (301, 1)))[0]
+        p = integrate_curve(s, np.tile([u / 0.3, v / 0.3, 0.0], (301, 1)))[0]
         expected = [Rotation.from_rotvec([share * u, share * v, 0.0]).as_matrix() for share in (1 / 3, 1.0)]
         ends = p[[100, 300]]
         p[[0, 7, 8, 150]] = np.nan

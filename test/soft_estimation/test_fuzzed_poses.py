@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 import soft_dynamics as sd
-from soft_dynamics.quaternion import NORM_TOLERANCE
+from soft_dynamics.geometry.quaternion import NORM_TOLERANCE
+from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.body_poses import poses_from_quaternions
 from soft_estimation.configuration import Tracking
 from soft_estimation.model_filter import ModelFilter
 from soft_estimation.pose_differentiator import PoseDifferentiator
-from soft_estimation.poses import pose, pose_from_rpy
+from soft_estimation.poses import pose
 
 ARM = sd.load('honeycomb_arm')
 TRACKING = Tracking(ARM)

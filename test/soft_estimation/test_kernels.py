@@ -9,9 +9,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import soft_dynamics as sd
-from soft_estimation import kernels, pose_kernels
+from soft_dynamics.geometry.se3 import pose_from_rpy
+from soft_estimation import kernels
 from soft_estimation.configuration import Tracking
-from soft_estimation.poses import pose_from_rpy
 from soft_estimation.process import Belief, Process, ProcessNoise
 from soft_estimation.sensing import Mounting, PoseNoise
 
@@ -34,15 +34,6 @@ def test_an_update_is_the_textbooks(compiled: bool) -> None:
     assert correct(x, -P, r, H, variance)[2] == math.inf
     wider = S + misfit**2 * np.diag(variance)
     assert surprise(P, r, H, np.diag(variance), misfit) == pytest.approx(r @ np.linalg.solve(wider, r))
-
-
-def test_rotation_vectors_at_every_angle() -> None:
-    rng, out = np.random.default_rng(2), np.empty(3)
-    for angle in (0.0, 1e-9, 0.5, 2.0, 2.2, 3.0, math.pi - 1e-7):
-        axis = rng.normal(size=3)
-        expected = angle * axis / np.linalg.norm(axis)
-        pose_kernels.rotation_vector(Rotation.from_rotvec(expected).as_matrix(), out)
-        assert out == pytest.approx(expected, abs=1e-8)
 
 
 def test_what_is_no_pose_is_found_out() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import soft_dynamics as sd
+from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.model_filter import FilterConfig, ModelFilter
 from soft_estimation.pose_sets import PoseCollector
-from soft_estimation.poses import pose_from_rpy
 from soft_estimation.process import CONSTANT_WORK, Process, ProcessNoise, slopes
 
 PLATES = [f'plate{k}' for k in range(5)]

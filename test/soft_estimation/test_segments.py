@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
+from soft_dynamics.geometry.se3 import inverse
 from soft_estimation import segments
-from soft_estimation.poses import inverse
 
 E_Z = np.array([0.0, 0.0, 1.0])
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import soft_dynamics as sd
+from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.model_filter import FilterConfig, ModelFilter
 from soft_estimation.pose_differentiator import PoseDifferentiator
-from soft_estimation.poses import pose_from_rpy
 
 STEP = 0.01  # [s]
 

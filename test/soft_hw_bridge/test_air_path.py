@@ -68,7 +68,7 @@ class AirPath(RuleBasedStateMachine):
     def build(self, rate, watchdog, part, slew, lag, ambient, channels, with_app, command_timeout) -> None:
         self.world = World()
         self.limits = PressureLimits(
-            maximum=240e3,
+            pressure_max=240e3,
             slew=slew,
             vent_time=0.5,
             command_timeout=command_timeout,
@@ -442,7 +442,7 @@ class AirPath(RuleBasedStateMachine):
             assert not self.filled(), 'I4'
 
     def judge_write(self, applied: Applied) -> None:
-        low, high = -self.terminal.scale, self.limits.maximum + self.terminal.scale
+        low, high = -self.terminal.scale, self.limits.pressure_max + self.terminal.scale
         assert all(low <= p <= high for p in applied.after), 'I5'
         if self.is_exempt(applied):
             self.late += 1

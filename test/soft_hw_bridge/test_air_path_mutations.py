@@ -48,8 +48,8 @@ RULES: dict[str, tuple[str, ...]] = {
     ),
     'I5 limits of guard and register map': (
         *('register_map.py', 'np.minimum(np.maximum(counts, low), high)', 'np.minimum(counts, 65535)'),
-        *('safety.py', 'np.clip(wanted, self.limits.minimum, self.limits.maximum)', 'wanted'),
-        *('safety.py', 'np.clip(moved, self.limits.minimum, self.limits.maximum)', 'moved'),
+        *('safety.py', 'np.clip(wanted, self.limits.pressure_min, self.limits.pressure_max)', 'wanted'),
+        *('safety.py', 'np.clip(moved, self.limits.pressure_min, self.limits.pressure_max)', 'moved'),
     ),
     'I6 disarm vents': ('safety.py', "self._vent('disarmed')", 'pass'),
     'I6 stop vents': ('safety.py', 'self._vent(reason)\n        self.lost()', 'self._vent(reason)'),
@@ -103,9 +103,13 @@ SERIAL_RULES: dict[str, tuple[str, ...]] = {
     'I3 validity time in the device': (FIRMWARE, IS_VALID, ''),
     'I4 watchdog of the device': (FIRMWARE, 'if (is_live && node_now_us()', 'if (0 && node_now_us()'),
     'I5 limits of guard and serial port': (
-        *('serial_port.py', 'np.clip(finite, self._limits.minimum, self._limits.maximum)', 'finite'),
-        *('safety.py', 'np.clip(wanted, self.limits.minimum, self.limits.maximum)', 'wanted'),
-        *('safety.py', 'np.clip(moved, self.limits.minimum, self.limits.maximum)', 'moved'),
+        *(
+            'serial_port.py',
+            'np.clip(finite, self._limits.pressure_min, self._limits.pressure_max)',
+            'finite',
+        ),
+        *('safety.py', 'np.clip(wanted, self.limits.pressure_min, self.limits.pressure_max)', 'wanted'),
+        *('safety.py', 'np.clip(moved, self.limits.pressure_min, self.limits.pressure_max)', 'moved'),
     ),
     'I7 epoch, sequence and validity time in the device': (
         *(FIRMWARE, IS_OF_EPOCH, 'if (!is_live) return;'),

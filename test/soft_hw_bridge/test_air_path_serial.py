@@ -39,7 +39,7 @@ class SerialAirPath(AirPath):
     def build(self, rate, silence, slew, lag, channels, command_timeout, t_us) -> None:
         self.world = World()
         self.limits = PressureLimits(
-            maximum=240e3,
+            pressure_max=240e3,
             slew=slew,
             vent_time=0.5,
             command_timeout=command_timeout,

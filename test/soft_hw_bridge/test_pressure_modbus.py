@@ -21,7 +21,7 @@ from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import Block, RegisterMap, Wait, Write, load_register_map
 from soft_hw_bridge.pressure.safety import PressureLimits
 
-LIMITS = PressureLimits(maximum=150e3)
+LIMITS = PressureLimits(pressure_max=150e3)
 CHANNELS = [0, 1, 2, 5]
 TERMINALS = {
     'generic': emulators.GenericTerminal,
@@ -283,14 +283,16 @@ def test_negative_readings_of_a_signed_map():
 
 def test_counts_never_round_beyond_a_limit():
     register_map = load_register_map('festo_mpa_vppm')
-    odd = PressureLimits(maximum=12_345.0)
+    odd = PressureLimits(pressure_max=12_345.0)
     counts = register_map.to_counts(np.array([12_345.0, 12_399.0, 49.0, 51.0]), odd)
     assert counts.tolist() == [123, 123, 0, 1]
 
 
 def test_counts_do_not_wrap_around():
     below = replace(load_register_map('festo_mpa_vppm'), ambient=-101_325.0)
-    counts = below.to_counts(np.array([0.0, 1e4, 1e9, np.nan]), PressureLimits(maximum=5e4, minimum=-5e4))
+    counts = below.to_counts(
+        np.array([0.0, 1e4, 1e9, np.nan]), PressureLimits(pressure_max=5e4, pressure_min=-5e4)
+    )
     assert counts.tolist() == [0, 0, 0, 0]
 
 

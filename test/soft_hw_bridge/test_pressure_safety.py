@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from soft_hw_bridge.pressure.safety import PressureGuard, PressureLimits
 
-LIMITS = PressureLimits(maximum=150e3, minimum=-20e3, slew=500e3, vent_time=0.5, command_timeout=0.2)
+LIMITS = PressureLimits(
+    pressure_max=150e3, pressure_min=-20e3, slew=500e3, vent_time=0.5, command_timeout=0.2
+)
 NAMES = ['base', 'middle', 'tip']
 CHAMBERS = len(NAMES)
 DT = 0.005
@@ -67,8 +69,8 @@ def test_output_stays_within_limits_and_slopes_whatever_happens(script):
             getattr(guard, name)()
         t += DT
         before, output = output, guard.step(t)
-        assert np.all(output >= LIMITS.minimum)
-        assert np.all(output <= LIMITS.maximum)
+        assert np.all(output >= LIMITS.pressure_min)
+        assert np.all(output <= LIMITS.pressure_max)
         if name in ('stop', 'lost'):
             assert not output.any()
         else:
@@ -171,7 +173,7 @@ def test_old_command_is_not_followed_after_arming_again():
 
 
 def test_held_up_cycle_does_not_jump():
-    guard = armed(PressureLimits(maximum=150e3, slew=500e3, command_timeout=60.0))
+    guard = armed(PressureLimits(pressure_max=150e3, slew=500e3, command_timeout=60.0))
     t, before = follow(guard, 0.0, [10e3] * CHAMBERS, 0.1)
     guard.command(t + 10.0, [150e3] * CHAMBERS)
     assert np.all(guard.step(t + 10.0) - before <= 500e3 * 0.05 + 1e-6)
@@ -306,7 +308,7 @@ def test_one_controller_takes_over_from_the_other_without_a_bump():
 
 
 def test_a_ramp_is_never_steeper_than_the_slew_rate():
-    slow = PressureLimits(maximum=100e3, slew=10e3, vent_time=0.1)
+    slow = PressureLimits(pressure_max=100e3, slew=10e3, vent_time=0.1)
     guard = armed(slow)
     t, before = follow(guard, 0.0, [100e3] * CHAMBERS, 1.0)
     guard.refuse('x')
@@ -381,8 +383,14 @@ def test_one_chamber_that_is_no_number_vents_nothing_and_hides_nothing():
 
 @pytest.mark.parametrize(
     'change',
-    [{'maximum': 0.0}, {'maximum': math.nan}, {'minimum': 1.0}, {'slew': 0.0}, {'vent_time': math.inf}],
+    [
+        {'pressure_max': 0.0},
+        {'pressure_max': math.nan},
+        {'pressure_min': 1.0},
+        {'slew': 0.0},
+        {'vent_time': math.inf},
+    ],
 )
 def test_limits_that_protect_nothing_are_refused(change):
     with pytest.raises(ValueError, match=next(iter(change))):
-        PressureLimits(**({'maximum': 1e5} | change))
+        PressureLimits(**({'pressure_max': 1e5} | change))

@@ -29,7 +29,7 @@ from soft_hw_bridge.pressure.safety import PressureLimits
 from soft_hw_bridge.pressure.serial_port import SerialConfig, SerialPressure, _UnwrappedClock
 
 PATIENCE_S = 30.0
-LIMITS = PressureLimits(maximum=100_000.9, minimum=-50_000.9)
+LIMITS = PressureLimits(pressure_max=100_000.9, pressure_min=-50_000.9)
 STATE = (4_000_000_000, 5, 123_456, 7)
 SETPOINTS = (0, 100_000, 1, -2000)
 ACTUAL = (0, 12_345, NO_PRESSURE, 99_999)
@@ -353,7 +353,7 @@ def test_nonsense_is_refused(change):
 
 def test_pressures_beyond_the_protocol_are_refused():
     with pytest.raises(ValueError, match='limits must be <'):
-        SerialPressure(SerialConfig(), [0], PressureLimits(maximum=3e9), rate=50.0)
+        SerialPressure(SerialConfig(), [0], PressureLimits(pressure_max=3e9), rate=50.0)
 
 
 def test_clock_of_32_bits_runs_on():

@@ -20,7 +20,7 @@ from soft_hw_bridge.pressure.safety import PressureLimits
 from soft_hw_bridge.pressure.serial_port import SerialConfig, SerialPressure
 from soft_hw_bridge.pressure.stream import PressureStream
 
-LIMITS = PressureLimits(maximum=100e3, slew=1e6, vent_time=0.2, command_timeout=0.2, valve_lag=0.1)
+LIMITS = PressureLimits(pressure_max=100e3, slew=1e6, vent_time=0.2, command_timeout=0.2, valve_lag=0.1)
 CHANNELS = (0, 1, 2)
 NAMES = ['base', 'middle', 'tip']
 PATIENCE_S = 30.0
@@ -100,7 +100,7 @@ def test_vents_when_commands_stop(valves, stream):
     stream.arm()
     fill(valves, stream, [50e3] * 3)
     until(is_at(valves, [0.0] * 3), stream)
-    assert max(valves.highest) <= LIMITS.maximum
+    assert max(valves.highest) <= LIMITS.pressure_max
 
 
 @pytest.mark.parametrize('bad', [[float('nan')] * 3, [float('inf'), 0.0, 0.0], [1.0], []])
@@ -123,7 +123,7 @@ def test_too_much_is_never_put_out(valves, stream):
     stream.arm()
     fill(valves, stream, [50e3] * 3)
     until(is_at(valves, [100e3, 0.0, 100e3]), stream, [190e3, -190e3, 100e3 + 1])
-    assert max(valves.highest) <= LIMITS.maximum
+    assert max(valves.highest) <= LIMITS.pressure_max
 
 
 def test_disarm_and_emergency_stop_vent(valves, stream):

@@ -9,7 +9,7 @@ does the work, and a small factor is a factor. With b = B^T e_z, a = Ry(phi)^T e
 and forces by virtual work. The thread of the chain has no spin, so its axes turn by -s against those of P(alpha, beta).
 That is in axis angles [Schultz, sec. II]. The gamma of zxz angles is less by alpha: there s = cos beta alpha', and the
 force on alpha is more by that on gamma. `zxz` (discs,) is 1 for a disc in these angles and 0 for one in axis angles.
-The rates are those of `discs`.
+The rates are those of `geometry.disc_angles`.
 """
 
 from __future__ import annotations

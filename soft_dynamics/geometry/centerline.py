@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import kinematics
-from .announce import Announced
-from .arguments import Array
-from .chain import ARC, PRISMATIC, Elements
-from .description import Hinge
+from .. import kinematics
+from ..announce import Announced
+from ..arguments import Array
+from ..chain import ARC, PRISMATIC, Elements
+from ..description import Hinge
 
 if TYPE_CHECKING:
-    from .shape import Shape
+    from ..shape import Shape
 
 _centerline = Announced(kinematics.centerline)
 

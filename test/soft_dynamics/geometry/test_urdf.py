@@ -12,11 +12,11 @@ import pytest
 import xacro
 
 import soft_dynamics as sd
-from soft_dynamics import urdf
-from soft_dynamics.tube import frame_poses
+from soft_dynamics.geometry import urdf
+from soft_dynamics.geometry.tube import frame_poses
 from tools.urdf import stale
 
-FOLDER = Path(__file__).resolve().parents[2] / 'urdf'
+FOLDER = Path(__file__).resolve().parents[3] / 'urdf'
 ROBOTS = ('bending_actuator', 'fabric_arm', 'floating_actuator', 'honeycomb_arm', 'pneumatic_arm')
 ROUNDING = 1e-9  # [m]
 TOLERANCE = {'pneumatic_arm': 1e-3}  # [m] straight slices; all others are exact

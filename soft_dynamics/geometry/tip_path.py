@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .arguments import Array, as_array
-from .robot import Robot
+from ..arguments import Array, as_array
+from ..robot import Robot
 from .tube import frame_poses
 
 _PER_INTERVAL, _MOST = 20, 1000  # samples

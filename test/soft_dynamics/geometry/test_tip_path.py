@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from soft_dynamics.geometry.tip_path import tip_path
+from soft_dynamics.geometry.tube import frame_poses
 from soft_dynamics.robot import Robot, load
-from soft_dynamics.tip_path import tip_path
-from soft_dynamics.tube import frame_poses
 
 
 @pytest.fixture(scope='module')

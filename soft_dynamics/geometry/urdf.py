@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from .arguments import Array
-from .description import Arc, Description, Disc, Hinge, Link, Universal
-from .robot import Robot
+from ..arguments import Array
+from ..description import Arc, Description, Disc, Hinge, Link, Universal
+from ..robot import Robot
+from . import so3
 from .tube import display_radius, mount_pose
 
 SLICES = 16  # of an arc: 1 mm for three arcs of 0.2 m bent by 180 degrees each
@@ -93,14 +94,14 @@ class Model:
         turns = np.array([joint.kind == 'revolute' for joint in self.joints])[:, None]
         X_PC = self._origins.copy()
         X_PC[:, :3, 3] += np.einsum('kij,kj->ki', X_PC[:, :3, :3], np.where(turns, 0.0, moves))
-        X_PC[:, :3, :3] = X_PC[:, :3, :3] @ Rotation.from_rotvec(np.where(turns, moves, 0.0)).as_matrix()
+        X_PC[:, :3, :3] = X_PC[:, :3, :3] @ so3.exp(np.where(turns, moves, 0.0))
         return X_PC
 
     @cached_property
     def _origins(self) -> Array:
         """X_PC of all joints at zero."""
         X_PC = np.tile(np.eye(4), (len(self.joints), 1, 1))
-        X_PC[:, :3, :3] = Rotation.from_euler('xyz', [joint.rpy for joint in self.joints]).as_matrix()
+        X_PC[:, :3, :3] = [so3.from_rpy(joint.rpy) for joint in self.joints]
         X_PC[:, :3, 3] = [joint.xyz for joint in self.joints]
         return X_PC
 
@@ -181,7 +182,7 @@ def _base(description: Description) -> list[Joint]:
     """world -> base_link: the mount and the base's own pose, then its six coordinates if it moves."""
     X_RB = mount_pose(description)
     X_RB[:3, 3] += X_RB[:3, :3] @ description.base.position
-    X_RB[:3, :3] = X_RB[:3, :3] @ Rotation.from_euler('xyz', description.base.rpy).as_matrix()
+    X_RB[:3, :3] = X_RB[:3, :3] @ so3.from_rpy(description.base.rpy)
     x, y, z = X_RB[:3, 3].round(15).tolist()
     roll, pitch, yaw = Rotation.from_matrix(X_RB[:3, :3]).as_euler('xyz').tolist()
     radius = 1.25 * display_radius(description.segments[0])

@@ -1,10 +1,13 @@
 """Quaternions against scipy's rotations."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from soft_dynamics import quaternion
+from soft_dynamics.geometry import quaternion
 
 HALF_TURNS = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0.6, 0.8, 0, 0], [0, 0.6, -0.8, 1e-9]]
 QUATS = [*HALF_TURNS, [0, 0, 0, 1], *Rotation.random(200, random_state=1).as_quat()]
@@ -35,3 +38,8 @@ def test_a_length_that_is_off_is_refused(quat: list[float]) -> None:
 def test_a_wrong_shape_is_refused() -> None:
     with pytest.raises(ValueError, match=r'4 numbers, got shape \(3,\)'):
         quaternion.unit([0, 0, 1])
+
+
+def test_a_bridge_has_quaternions_without_waiting_for_numba() -> None:
+    code = 'import sys; import soft_dynamics.geometry.quaternion; sys.exit("numba" in sys.modules)'
+    assert subprocess.run([sys.executable, '-c', code], timeout=60, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""The kernels between the angles and the regular form of discs."""
+"""The kernels between the angles and the regular form of disc_angles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from compare import assert_close, slope
 
-from soft_dynamics import disc_angles, discs
+from soft_dynamics import disc_dynamics
+from soft_dynamics.geometry import disc_angles
 
 MIXED = np.array([0.0, 1.0, 1.0, 0.0])  # discs in axis angles and in zxz
 
@@ -17,13 +18,13 @@ def zxz(request):
 
 
 def motion(count=4, seed=2):
-    """Angles, rates and accelerations (5 count,) of discs."""
+    """Angles, rates and accelerations (5 count,) of disc_angles."""
     return np.random.default_rng(seed).uniform(-1.2, 1.2, (3, 5 * count))
 
 
 def regular(zxz, q, qd):
     x, v = np.empty(8 * q.size // 5), np.empty(q.size)
-    disc_angles.regular_state(zxz, q, qd, x, v)
+    disc_dynamics.regular_state(zxz, q, qd, x, v)
     return x, v
 
 
@@ -33,17 +34,17 @@ def test_state_is_that_of_the_simulation(zxz):
     angles, rates = q.reshape(-1, 5).copy(), qd.reshape(-1, 5).copy()
     angles[:, 2] -= (1.0 - zxz) * angles[:, 0]
     rates[:, 2] -= (1.0 - zxz) * rates[:, 0]
-    quaternions = discs.to_quaternions(angles)
+    quaternions = disc_angles.to_quaternions(angles)
     signs = np.sign(np.sum((quaternions * x.reshape(-1, 8)).reshape(-1, 2, 4), -1, keepdims=True))
     assert_close((signs * x.reshape(-1, 2, 4)).reshape(-1, 8), quaternions, 1e-14)
-    expected = np.einsum('kij,kj->ki', discs.rate_matrix(angles, quaternions), rates)
+    expected = np.einsum('kij,kj->ki', disc_angles.rate_matrix(angles, quaternions), rates)
     assert_close(v.reshape(-1, 5), expected, 1e-14)
 
 
 def test_disc_accelerations_are_the_slopes_of_the_rates(zxz):
     q, qd, qdd = motion()
     v, vd = regular(zxz, q, qd)[1], np.empty(q.size)
-    disc_angles.regular_accelerations(zxz, q, qd, qdd, v, vd)
+    disc_dynamics.regular_accelerations(zxz, q, qd, qdd, v, vd)
     found = slope(lambda t: regular(zxz, q + t * qd + 0.5 * t * t * qdd, qd + t * qdd)[1])
     assert_close(vd.reshape(-1, 5)[:, 2:], found.reshape(-1, 5)[:, 2:], 1e-9)
 
@@ -51,13 +52,13 @@ def test_disc_accelerations_are_the_slopes_of_the_rates(zxz):
 def test_accelerations_and_forces_come_back(zxz):
     q, qd, qdd = motion()
     v, vd, found = regular(zxz, q, qd)[1], np.empty(q.size), np.empty(q.size)
-    disc_angles.regular_accelerations(zxz, q, qd, qdd, v, vd)
-    assert disc_angles.angle_accelerations(zxz, q, qd, v, vd, found) == -1
+    disc_dynamics.regular_accelerations(zxz, q, qd, qdd, v, vd)
+    assert disc_dynamics.angle_accelerations(zxz, q, qd, v, vd, found) == -1
     assert_close(found, qdd, 1e-13)
-    disc_angles.angle_forces(zxz, q, qd, vd, found)
+    disc_dynamics.angle_forces(zxz, q, qd, vd, found)
     assert_close(np.dot(found, qd), np.dot(vd, v), 1e-13, np.abs(vd).max())
     back = np.empty(q.size)
-    disc_angles.regular_forces(zxz, q, qd, found, back)
+    disc_dynamics.regular_forces(zxz, q, qd, found, back)
     assert_close(back, vd, 1e-13)
 
 
@@ -67,4 +68,4 @@ def test_angles_without_mass_are_named(zxz):
     for angle, value, first in ((6, 0.0, 5), (6, np.pi, 5), (13, np.pi / 2, 12)):
         singular = q.copy()
         singular[angle] = value
-        assert disc_angles.angle_accelerations(zxz, singular, qd, qd, qdd, out) == first
+        assert disc_dynamics.angle_accelerations(zxz, singular, qd, qd, qdd, out) == first

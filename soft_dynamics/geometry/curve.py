@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from soft_dynamics import vec3
-from soft_dynamics.entire import entire
-from soft_hw_bridge.fiber.adapter import Array
+from .. import vec3
+from ..arguments import Array
+from . import se3
 
 
 def integrate_curve(s: Array, curvature_C: Array, strain: Array | None = None) -> tuple[Array, Array]:
@@ -31,28 +31,8 @@ def integrate_curve(s: Array, curvature_C: Array, strain: Array | None = None) -
     return p_FC_F, R_FC
 
 
-def bridge_gaps(s: Array, values: Array, max_gap: float) -> Array:
-    """Return values (n, k) with lost rows, those that hold NaN, replaced linearly between their neighbours.
-
-    Where the neighbours are more than max_gap [m] apart, and at the ends, rows stay as they are.
-    """
-    lost = np.isnan(values).any(axis=1)
-    if not lost.any() or lost.all():
-        return values
-    known = np.flatnonzero(~lost)
-    right = np.searchsorted(known, np.arange(len(s)))
-    inner = (right > 0) & (right < len(known)) & lost
-    before, after = known[right[inner] - 1], known[right[inner]]
-    weight = ((s[inner] - s[before]) / (s[after] - s[before]))[:, None]
-    filled = (1 - weight) * values[before] + weight * values[after]
-    filled[s[after] - s[before] > max_gap] = np.nan
-    values = values.copy()
-    values[inner] = filled
-    return values
-
-
 @njit(cache=True)
-def _integrate(s, curvature_C, stretch, p_FC_F, R_FC):  # type: ignore[no-untyped-def]
+def _integrate(s: Array, curvature_C: Array, stretch: Array, p_FC_F: Array, R_FC: Array) -> None:
     """Write the pose of every sample.
 
     Omega = h/2 (xi_0 + xi_1) + h^2/12 [xi_0, xi_1],  X_1 = X_0 exp(Omega),  xi = (kappa, (1 + strain) e_z)
@@ -69,35 +49,10 @@ def _integrate(s, curvature_C, stretch, p_FC_F, R_FC):  # type: ignore[no-untype
             phi = vec3.add_scaled(vec3.scale(0.5 * h, vec3.add(k_0, k_1)), c, vec3.cross(k_0, k_1))
             bracket = vec3.sub(vec3.cross(k_0, v_1), vec3.cross(k_1, v_0))
             rho = vec3.add_scaled(vec3.scale(0.5 * h, vec3.add(v_0, v_1)), c, bracket)
-            dR, dp = _exp(phi, rho)
+            dR, dp = se3.exp_kernel(phi, rho)
             p = vec3.add(p, vec3.rotate(R, dp))
             R = vec3.matmul(R, dR)
         for j in range(3):
             p_FC_F[i, j] = p[j]
         for j in range(9):
             R_FC[i, j // 3, j % 3] = R[j]
-
-
-@njit(cache=True)
-def _exp(phi, rho):  # type: ignore[no-untyped-def]
-    """Return the rotation and the translation of the exponential.
-
-    R = 1 + f_1 [phi]x + f_2 [phi]x^2,  p = (1 + f_2 [phi]x + f_3 [phi]x^2) rho
-    """
-    x, y, z = phi
-    square = vec3.dot(phi, phi)
-    f = entire(square)
-    R = (
-        1.0 + f[1] * (x * x - square),
-        f[1] * x * y - f[0] * z,
-        f[1] * x * z + f[0] * y,
-        f[1] * x * y + f[0] * z,
-        1.0 + f[1] * (y * y - square),
-        f[1] * y * z - f[0] * x,
-        f[1] * x * z - f[0] * y,
-        f[1] * y * z + f[0] * x,
-        1.0 + f[1] * (z * z - square),
-    )
-    once = vec3.cross(phi, rho)
-    p = vec3.add_scaled(vec3.add_scaled(rho, f[1], once), f[2], vec3.cross(phi, once))
-    return R, p

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.transform import Rotation
 
-from .arguments import Array
-from .description import Arc, Description, Disc, Hinge, Link, Segment, Universal
-from .robot import Robot
+from ..arguments import Array
+from ..description import Arc, Description, Disc, Hinge, Link, Segment, Universal
+from ..robot import Robot
+from .se3 import pose_from_rpy
 
 SLENDERNESS = {
     Arc: 0.25,
@@ -36,10 +36,7 @@ class Tube(NamedTuple):
 
 def mount_pose(description: Description) -> Array:
     """X_RW (4, 4): the world of the robot file in the world of ROS."""
-    X_RW = np.eye(4)
-    X_RW[:3, :3] = Rotation.from_euler('xyz', description.mount.rpy).as_matrix()
-    X_RW[:3, 3] = description.mount.position
-    return X_RW
+    return pose_from_rpy(description.mount.position, description.mount.rpy)
 
 
 def frame_poses(robot: Robot, q: Array) -> Array:
