@@ -21,7 +21,7 @@ from soft_dynamics.robot import Robot
 from .allocation import first_actuated, generic_pose
 from .safety import LONGEST_STEP, State
 
-LOAD = 0.5  # [-] of the largest force of the chambers may come from a load or an obstacle
+LOAD = 0.3  # [-] of the largest force of the chambers may come from a load or an obstacle
 MISMATCH = 0.3  # [-] of stiffness and weight may be wrong in the model
 MEAN_TIME = 0.3  # [s] over which the unexplained force is averaged: swings and lags cancel
 _PERIOD = 0.02  # [s] between two looks: they cost as much as a law
