@@ -186,9 +186,7 @@ class Rig:
         self._bodies = {s.name: s for s in model.description.sensors if s.kind in ('mocap', 'vive')}
 
     def _settled(self) -> tuple[Array, Array]:
-        motion = self.plant.simulate(
-            self.plant.rest, np.zeros(self.plant.nq), None, [0.0, 10.0], step=0.02
-        )
+        motion = self.plant.simulate(self.plant.rest, np.zeros(self.plant.nq), None, [0.0, 10.0], step=0.02)
         return motion.q[-1], motion.qd[-1]
 
     def sense(self) -> None:
@@ -214,7 +212,7 @@ class Rig:
 
     def is_trusted(self) -> bool:
         """Whether the estimator says that its state may be followed."""
-        return bool(getattr(self.estimator, 'is_consistent', True))
+        return bool(getattr(self.estimator, 'is_explained', True))
 
     def _poses(self) -> Poses:
         out = {}

@@ -1,6 +1,6 @@
 """Does the state follow the pressures? The forces that a state would need, beside those that the chambers make.
 
-    r = M(q) qdd + c(q, qd) + k(q) + d(q, qd) + g(q) - A(q) p,         |mean of r| <= LOAD tau_max + MISMATCH (|k| + |g|)
+    r = M(q) qdd + c(q, qd) + k(q) + d(q, qd) + g(q) - A(q) p,     |mean of r| <= LOAD tau_max + MISMATCH (|k| + |g|)
 
 An honest state of a robot with errors of the model and a load leaves a small r. A state that is frozen, drifts, has a
 wrong sign or belongs to mirrored frames leaves an r that grows with the pressures: it is what they do and the state

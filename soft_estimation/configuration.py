@@ -98,7 +98,7 @@ class Tracking:
         return Configuration(q, observed, self._residuals(measured, q, tracked))
 
     def residuals(self, poses: Mapping[str, Any], q: Array) -> dict[str, Array]:
-        """Of each body its pose in its frame at the coordinates q, by the base pose of the file: X_FF, one if it fits."""
+        """Of each body its measured frame in the model's at the coordinates q: the identity if it fits."""
         X_M = self.robot.forward_kinematics(q)
         X_MF = self.frame_poses(poses)[1]
         index = [frame_index(self.robot, self.sensors[name]) for name in poses]

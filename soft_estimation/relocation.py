@@ -89,9 +89,7 @@ class Relocation:
     def _explains(self, snapshot: Snapshot, found: Configuration, x: Array) -> bool:
         """Whether poses fit much better elsewhere than at x: one body that has slipped fits nowhere."""
         at_x = self._tracking.residuals(snapshot.X_WS, x[: self._process.n]).values()
-        worst = max(
-            max(math.hypot(*X[:3, 3]) / MISFIT, float(turn(X[:3, :3])) / MISTURN) for X in at_x
-        )
+        worst = max(max(math.hypot(*X[:3, 3]) / MISFIT, float(turn(X[:3, :3])) / MISTURN) for X in at_x)
         return self._misfit(found) < EXPLAINED * worst
 
     def strangers(self, sets: Sequence[PoseSet], x: Array) -> set[str]:

@@ -191,6 +191,8 @@ class StateEstimator(ManagedNode):
         try:
             if not self._estimator.located or t - self._seen_at() > self._setup.config.blackout_limit:
                 return
+            if not self._estimator.is_explained:
+                return
             estimate = self._estimator.estimate(t)
             stamp_ns = (self._start_ns or 0) + round(estimate.t * 1e9)
             self._publisher.publish(self._message.write(estimate, stamp_ns, self._sources))
@@ -259,7 +261,12 @@ class StateEstimator(ManagedNode):
         if left_out > let_in or age > self._setup.config.blackout_limit:
             last = f', none was let in for {age:.1f} s' if math.isfinite(age) else ''
             return Status(ERROR, f'{what}{last}{": " if self._refusal else ""}{self._refusal}')
-        return Status(WARN, f'the newest sample let in is {age:.2f} s old') if age > OLD else None
+        if not self._estimator.is_explained:
+            return Status(ERROR, 'no state: the innovations are larger than noise and misfit explain')
+        if age > OLD:
+            return Status(WARN, f'the newest sample let in is {age:.2f} s old')
+        misplaced = '; '.join(self._estimator.misplaced)
+        return Status(WARN, misplaced) if misplaced else None
 
 
 def main(args: list[str] | None = None) -> int:
