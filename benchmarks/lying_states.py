@@ -35,6 +35,7 @@ BEGIN_T = 3.0  # [s] of the first lie; lies 'from the start' begin at zero
 BEND = 0.25  # [rad] of the motion
 NOISE = 1e-4  # [m], and ten times as many [rad], of a pose
 TREMBLE = 1e-6  # [rad] of a state that comes from no estimator
+BLACKOUT = 0.3  # [s] after which the estimator is silent
 DRIFT = 0.1  # [rad/s]
 SHIFT = 0.03  # [m]
 PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'safety.md'
@@ -206,13 +207,20 @@ class Rig:
             self.estimator.feed_poses(self.t, X_WS)
         except ValueError:
             pass
-        if self.estimator.located and self.t - self.estimator.shown_at <= 0.3 and self.is_trusted():
+        if self.is_trusted():
             found = self.estimator.estimate(self.t)
             self.loop.feed(State(self.t, found.q, found.qd))
+            self.estimator.bodies.look()
 
     def is_trusted(self) -> bool:
         """Whether the estimator says that its state may be followed."""
-        return bool(getattr(self.estimator, 'is_explained', True))
+        estimator = self.estimator
+        return (
+            estimator is not None
+            and estimator.located
+            and self.t - estimator.shown_at <= BLACKOUT
+            and estimator.is_explained
+        )
 
     def _poses(self) -> Poses:
         out = {}

@@ -10,6 +10,7 @@ does not show. qdd is the difference of the rates, so what they are off at one t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numba import njit
@@ -24,7 +25,7 @@ from .safety import LONGEST_STEP, State
 LOAD = 0.3  # [-] of the largest force of the chambers may come from a load or an obstacle
 MISMATCH = 0.3  # [-] of stiffness and weight may be wrong in the model
 MEAN_TIME = 0.3  # [s] over which the unexplained force is averaged: swings and lags cancel
-_PERIOD = 0.02  # [s] between two looks: they cost as much as a law
+_PERIOD = 0.04  # [s] between two looks, which cost as much as a law
 
 
 class ForceBalance:
@@ -50,8 +51,8 @@ class ForceBalance:
         self._last: State | None = None
         self.wrong = ''  # the coordinate that does not follow
 
-    def feed(self, state: State, low: Array, high: Array) -> None:
-        """Take a plausible state and the bounds [Pa] between which each pressure is."""
+    def feed(self, state: State, bounds: Callable[[], tuple[Array, Array]]) -> None:
+        """Take a plausible state; bounds() are those [Pa] between which each pressure is."""
         last, robot = self._last, self._robot
         if last is None or not 0.0 < state.t - last.t <= MEAN_TIME:
             self._last = state
@@ -64,7 +65,7 @@ class ForceBalance:
         A = robot.actuation(state.q) if self._matrix is None else self._matrix
         part = 1.0 - math.exp(-min(passed, LONGEST_STEP) / MEAN_TIME)
         known = robot.elastic(state.q), robot.gravity(state.q)
-        worst = _average(A, (low, high), needed, part, self._allowed, known, self._mean)
+        worst = _average(A, bounds(), needed, part, self._allowed, known, self._mean)
         self.wrong = robot.coordinate_names[worst] if worst >= 0 else ''
 
 

@@ -153,7 +153,7 @@ class ControlLoop:
         fault, wanted = self._state_fault(t), None
         self._before = self.state
         if not fault and self.state is not None:
-            self._balance.feed(self.state, *self._valves.bounds())
+            self._balance.feed(self.state, self._valves.bounds)
             fault = self._valves.fault(t) or self._lie()
         if not fault and self._reference is not None:
             try:

@@ -54,7 +54,7 @@ class Valves:
         self._measured_t, self._measured = t, pressure
 
     def bounds(self) -> tuple[Array, Array]:
-        """Return (least, most) [Pa] of model and measurement: a chamber sensor that is stuck is no fault of the state."""
+        """Return (least, most) [Pa] of model and measurement: a stuck chamber sensor is not held against the state."""
         return np.fmin(self.pressure, self._measured), np.fmax(self.pressure, self._measured)
 
     def fault(self, t: float) -> str:

@@ -21,10 +21,9 @@ from .filter_log import Entry, smoothed, time_of
 from .innovations import REFUSED, Innovations, Verdict, are_explained, tally
 from .kernels import correct, surprise
 from .measurement import Measurement
-from .process import Belief, Process
-from .process import Estimate as Estimate
+from .process import Belief, Estimate, Process
 from .relocation import Relocation
-from .sample_watch import SampleWatch
+from .sample_watch import MisplacedBodies, SampleWatch
 from .sensing import Mounting, PoseSet
 
 ITERATIONS = 6
@@ -45,17 +44,16 @@ class ModelFilter:
         self.process = Process(robot, self.config.process)
         self.too_late = self._resets = 0
         self._innovations: dict[str, Innovations] = {}
-        self._most = 1.0 + self.config.misfit**2  # [-] of nis/dof
         tracking, noise = Tracking(robot), self.config.pose_noise
         self._mounting = Mounting(tracking, noise)
         self._watch = SampleWatch(tracking)
+        self.bodies = MisplacedBodies(tracking)  # of those that it finds only the directions count
         spreads = self.config.start_spread, self.config.start_rate_spread
         self._relocation = Relocation(self.process, tracking, spreads, noise.of_kind)
         self._is_smooth = all(isinstance(s, Arc | Universal | Link) for s in robot.description.segments)
         ahead = AHEAD * self.process.noise.step
         self._ahead = ahead if self.config.history < math.inf else 0.0  # recordings: a belief at each sample
-        actuation = robot.description.actuation
-        self._largest_pressure = LARGEST_PRESSURE * max(abs(actuation.pressure_min), actuation.pressure_max)
+        self._largest_pressure = LARGEST_PRESSURE * self._watch.largest_pressure
         self._rules: dict[int, Array] = {}
         self._log: list[Entry] = []
         self._done = 0  # entries of the log whose belief is up to date
@@ -69,8 +67,9 @@ class ModelFilter:
     def feed_poses(self, t: float, X_WS: Mapping[str, Any]) -> None:
         """Poses of several tracked bodies at one time: one by one they would cost more."""
         if X_WS:
-            self._watch.bodies.feed(t, X_WS)
-            self.feed(self._mounting.poses(t, self._watch.bodies.in_place(X_WS)))
+            self.bodies.feed(t, X_WS)
+            poses, slipped = self._mounting.poses(t, X_WS), self.bodies.slipped(X_WS)
+            self.feed(poses.with_open_places(slipped) if slipped else poses)
 
     def feed_shape(self, t: float, sensor: str, s: Any, points_S: Any) -> None:
         """Points of a fiber at arc lengths s, in the frame of the sensor."""
@@ -143,13 +142,7 @@ class ModelFilter:
     @property
     def is_explained(self) -> bool:
         """Whether the innovations of late are such as noise and misfit explain: else the state is not the robot's."""
-        self.catch_up()
-        return not self._log or are_explained(self._innovations.values(), self._log[-1].t, self._most)
-
-    @property
-    def misplaced(self) -> list[str]:
-        """A line on each tracked body that is not where it belongs; its poses are left out if it is one of many."""
-        return self._watch.bodies.lines()
+        return are_explained(self.innovations.values(), self.accepted_at, 1.0 + self.config.misfit**2)
 
     @property
     def tally(self) -> tuple[int, int]:
@@ -278,9 +271,8 @@ class ModelFilter:
             if item.begins_anew:  # the state was made of it: its innovation says nothing
                 verdict = verdict._replace(nis=0.0, dof=0)
             if not item.is_counted:  # what is done again is counted once
-                self._innovations.setdefault(sensor, Innovations()).count(
-                    verdict, item.t if k >= blind else -math.inf
-                )
+                shown_at = item.t if k >= blind else -math.inf
+                self._innovations.setdefault(sensor, Innovations()).count(verdict, shown_at)
         item.refused_since, item.is_counted = refused, True
 
     def _begin_with(self, item: Entry, measurement: PoseSet) -> PoseSet:

@@ -37,7 +37,7 @@ class PoseDifferentiator:
         sensors: Iterable[str] | None = None,
     ) -> None:
         self._tracking = Tracking(robot)
-        self._bodies = MisplacedBodies(self._tracking)
+        self.bodies = MisplacedBodies(self._tracking)
         self._spans: dict[tuple[str, ...], npt.NDArray[np.bool_]] = {}
         bodies = tuple(self._tracking.sensors if sensors is None else sensors)
         open_coordinates = np.flatnonzero(~self._determined(bodies))
@@ -72,11 +72,6 @@ class PoseDifferentiator:
     accepted_at = shown_at
 
     is_explained = True  # what is not has been left out
-
-    @property
-    def misplaced(self) -> list[str]:
-        """A line on each tracked body that is not where it belongs."""
-        return self._bodies.lines()
 
     @property
     def tally(self) -> tuple[int, int]:
@@ -115,7 +110,7 @@ class PoseDifferentiator:
         if not self._poses:
             return
         poses, self._poses = self._poses, {}
-        self._bodies.feed(self._t, poses)
+        self.bodies.feed(self._t, poses)
         found = self._tracking.configuration(poses, near=self._q)
         moved = {
             name: r for name, r in found.residuals.items() if self._tracking.sensors[name].frame != 'base'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from .process import slopes as slopes  # also for those who have no process
 
 FIBER_TWIST = 1.0  # [1/rad] of its squared bend: a fiber says nothing about the twist of the body around it
 
+OPEN_PLACE = 1.0  # [m] noise of a place that tells nothing
 LARGEST_WRENCH = 1e5  # [N m], [N] what is more is no reading of any sensor
 
 
@@ -86,6 +87,16 @@ class PoseSet(NamedTuple):
         after = np.empty_like(belief.x), np.empty_like(belief.P), np.empty(len(self.sensors))
         let_in = correct_by_poses(belief[1:], frames, measured, self.place, self.doubt, rule, after)
         return Correction(*after, let_in)
+
+    def with_open_places(self, bodies: Collection[str]) -> PoseSet:
+        """The same, but of these bodies only the directions count."""
+        variance = self.variance.copy()
+        for k, (sensor, parent) in enumerate(zip(self.sensors, self.place.parent, strict=True)):
+            if sensor in bodies:
+                variance[k, 1] = OPEN_PLACE**2
+            if parent >= 0 and self.sensors[parent] in bodies:
+                variance[k, 3] = OPEN_PLACE**2
+        return self._replace(variance=variance)
 
     def only(self, k: int) -> PoseSet:
         return self._part(np.array([k]))

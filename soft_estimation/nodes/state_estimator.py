@@ -198,6 +198,7 @@ class StateEstimator(ManagedNode):
             self._publisher.publish(self._message.write(estimate, stamp_ns, self._sources))
             if self._loads is not None and self._inputs is not None:
                 self._loads.feed(estimate, stamp_ns, self._inputs.pressure, self._inputs.wrench_B)
+            self._estimator.bodies.look()
         except FAILURES as error:
             self._failures += 1
             self.get_logger().warning(f'the state is lost, starting anew: {error}', throttle_duration_sec=5.0)
@@ -265,7 +266,7 @@ class StateEstimator(ManagedNode):
             return Status(ERROR, 'no state: the innovations are larger than noise and misfit explain')
         if age > OLD:
             return Status(WARN, f'the newest sample let in is {age:.2f} s old')
-        misplaced = '; '.join(self._estimator.misplaced)
+        misplaced = '; '.join(self._estimator.bodies.lines())
         return Status(WARN, misplaced) if misplaced else None
 
 
