@@ -10,12 +10,14 @@ import numpy as np
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.errors import SoftRobotError
+from soft_dynamics.frozen_samples import FrozenSamples
 from soft_dynamics.geometry.se3 import moved, pose_error
 from soft_dynamics.pressure_limits import LONGEST_STEP
 from soft_dynamics.robot import Robot
 
 from . import safety
 from .allocation import Allocation, generic_pose
+from .force_balance import ForceBalance
 from .plausible import TIP_OFF
 from .safety import Limits, Memory, Mode, Request, State
 from .safety_kernels import all_finite
@@ -82,6 +84,7 @@ class ControlLoop:
         self._speedup = actuate.lag_speedup
         self._valves = Valves(robot.description)
         self._matrix = _constant_matrix(robot)
+        self._balance = ForceBalance(robot, self._matrix)
         self._tip_limit = np.repeat([_TIP_TURN, TIP_OFF * robot.length], 3)
         self.begin(0.0)
 
@@ -94,6 +97,8 @@ class ControlLoop:
         self._offset: Array | None = None  # of the measured tip from the model's: turn, displacement
         self._offset_t = -math.inf  # [s]
         self._valves.begin(start)
+        self._balance.begin()
+        self._frozen = FrozenSamples(max(self.limits.pressure_max, -self.limits.pressure_min))
         self._stopped = self._started = False
         self._reference: Any = None
         self._reference_t = -math.inf  # [s]
@@ -105,6 +110,7 @@ class ControlLoop:
             self._fade_offset(state.t)
             state = state._replace(X_WT=moved(self.robot.pose(state.q, 'tip'), self._offset))
         self.state = state
+        self._frozen.feed(state.q.tobytes(), self._valves.pressure)
 
     def feed_pressure(self, t: float, pressure: Array) -> None:
         """Take the measured pressures [Pa] of all chambers; after the first they must go on coming."""
@@ -145,8 +151,11 @@ class ControlLoop:
     def step(self, t: float) -> Memory:
         """Decide the command of time t; it is in `pressure` of what is returned."""
         dt = min(max(t - self.memory.t, 0.0), LONGEST_STEP)
-        fault, wanted = self._fault(t), None
+        fault, wanted = self._state_fault(t), None
         self._before = self.state
+        if not fault and self.state is not None:
+            self._balance.feed(self.state, self._valves.bounds)
+            fault = self._valves.fault(t) or self._lie()
         if not fault and self._reference is not None:
             try:
                 fault, wanted = self._command(t, dt)
@@ -170,7 +179,14 @@ class ControlLoop:
             self._offset = math.exp(-passed / _TIP_FADES) * self._offset
 
     def _fault(self, t: float) -> str:
-        return self._state_fault(t) or self._valves.fault(t)
+        return self._state_fault(t) or self._valves.fault(t) or self._lie()
+
+    def _lie(self) -> str:
+        """Say why a plausible state is not the robot's; '' if it may be."""
+        if self._frozen.is_frozen:
+            return 'state that is frozen: the same to the last bit while the pressures move'
+        wrong = self._balance.wrong
+        return wrong and f'state that does not follow the pressures: {wrong}'
 
     def _state_fault(self, t: float) -> str:
         return safety.state_fault(self.limits, t, self.state, self._before)

@@ -33,6 +33,7 @@ class Valves:
     def begin(self, pressure: Array) -> None:
         """Forget everything; the chambers have these pressures [Pa]."""
         self.pressure = pressure.copy()
+        self._measured: Array = np.full(pressure.size, np.nan)  # [Pa]
         self._measured_t = math.inf  # [s] of the last measurement
         self._followed_t = math.inf  # [s] of the last one that was not empty
 
@@ -50,7 +51,11 @@ class Valves:
             return
         if not empty or math.isinf(self._measured_t):
             self._followed_t = t
-        self._measured_t = t
+        self._measured_t, self._measured = t, pressure
+
+    def bounds(self) -> tuple[Array, Array]:
+        """Return (least, most) [Pa] of model and measurement: a stuck chamber sensor is not held against the state."""
+        return np.fmin(self.pressure, self._measured), np.fmax(self.pressure, self._measured)
 
     def fault(self, t: float) -> str:
         """Say why commands are of no use at time t; '' if they are, or if nobody has measured yet."""

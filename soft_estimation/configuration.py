@@ -99,6 +99,13 @@ class Tracking:
                 start = end
         return Configuration(q, observed, self._residuals(measured, q, tracked))
 
+    def residuals(self, poses: Mapping[str, Any], q: Array) -> dict[str, Array]:
+        """Of each body its measured frame in the model's at the coordinates q: the identity if it fits."""
+        X_M = self.robot.forward_kinematics(q)
+        X_MF = self.frame_poses(poses)[1]
+        index = [frame_index(self.robot, self.sensors[name]) for name in poses]
+        return dict(zip(poses, inverse(X_M[index]) @ X_MF, strict=True))
+
     def frame_pose(self, name: str, X_WS: Any) -> Array:
         """X_MF of the frame that a sensor sits on, from the sensor's pose."""
         return self.frame_poses({name: X_WS})[1][0]

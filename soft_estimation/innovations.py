@@ -16,6 +16,7 @@ class Verdict(NamedTuple):
     dof: int
 
 
+LATELY = 0.5  # [s]
 REFUSED = Verdict(False, math.nan, 0)
 
 
@@ -27,14 +28,25 @@ class Innovations:
     rejected: int = 0
     nis: float = 0.0  # sum over accepted samples of the normalised innovation squared
     dof: int = 0
+    shown_at: float = -math.inf  # [s] the last accepted sample that shows the shape
+    recent: float = 0.0  # mean of nis/dof over LATELY of these
 
-    def count(self, verdict: Verdict) -> None:
+    def count(self, verdict: Verdict, t: float = -math.inf) -> None:
+        """Take what became of a sample; t [s]: of one that shows the shape."""
         self.accepted, self.rejected = (
             self.accepted + verdict.accepted,
             self.rejected + (not verdict.accepted),
         )
         if verdict.accepted:
             self.nis, self.dof = self.nis + verdict.nis, self.dof + verdict.dof
+            if t > self.shown_at and verdict.dof:
+                part = (
+                    1.0 - math.exp(-min(t - self.shown_at, LATELY) / LATELY)
+                    if self.shown_at > -math.inf
+                    else 0.0
+                )
+                self.recent += part * (verdict.nis / verdict.dof - self.recent)
+                self.shown_at = t
 
     @property
     def consistency(self) -> float:
@@ -45,3 +57,9 @@ def tally(innovations: Iterable[Innovations]) -> tuple[int, int]:
     """How many samples were let in and refused, of all sensors together."""
     counts = [(each.accepted, each.rejected) for each in innovations]
     return sum(accepted for accepted, _ in counts), sum(rejected for _, rejected in counts)
+
+
+def are_explained(innovations: Iterable[Innovations], t: float, most: float) -> bool:
+    """Whether at least half of the sensors that show the shape at time t have a recent nis/dof of no more than that."""
+    recent = [each.recent for each in innovations if t - each.shown_at < LATELY]
+    return 2 * sum(value > most for value in recent) <= len(recent)

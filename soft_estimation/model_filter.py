@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import chdtri
@@ -18,27 +18,18 @@ from soft_dynamics.robot import Robot
 from .configuration import Tracking
 from .filter_config import FilterConfig as FilterConfig
 from .filter_log import Entry, smoothed, time_of
-from .innovations import REFUSED, Innovations, Verdict, tally
+from .innovations import REFUSED, Innovations, Verdict, are_explained, tally
 from .kernels import correct, surprise
-from .process import Belief, Process
+from .measurement import Measurement
+from .process import Belief, Estimate, Process
 from .relocation import Relocation
-from .sensing import Measurement, Mounting, PoseSet
+from .sample_watch import MisplacedBodies, SampleWatch
+from .sensing import Mounting, PoseSet
 
 ITERATIONS = 6
 AHEAD = 5.0  # steps that the state of now may be ahead of the last belief: sensors that are late must not cost more
 LARGEST_PRESSURE = 10.0  # [-] in parts of the robot file's limit; what is more is no reading of any sensor
 SMALL_STEP = 0.05  # [rad or m] a correction beyond it is linearised again where it leads to
-
-
-class Estimate(NamedTuple):
-    """State at time t; variance holds that of q, then of qd; force is what acts and the model does not know."""
-
-    t: float
-    q: Array
-    qd: Array
-    qdd: Array
-    variance: Array
-    force: Array
 
 
 class ModelFilter:
@@ -55,13 +46,14 @@ class ModelFilter:
         self._innovations: dict[str, Innovations] = {}
         tracking, noise = Tracking(robot), self.config.pose_noise
         self._mounting = Mounting(tracking, noise)
+        self._watch = SampleWatch(tracking)
+        self.bodies = MisplacedBodies(tracking)  # of those that it finds only the directions count
         spreads = self.config.start_spread, self.config.start_rate_spread
         self._relocation = Relocation(self.process, tracking, spreads, noise.of_kind)
         self._is_smooth = all(isinstance(s, Arc | Universal | Link) for s in robot.description.segments)
         ahead = AHEAD * self.process.noise.step
         self._ahead = ahead if self.config.history < math.inf else 0.0  # recordings: a belief at each sample
-        actuation = robot.description.actuation
-        self._largest_pressure = LARGEST_PRESSURE * max(abs(actuation.pressure_min), actuation.pressure_max)
+        self._largest_pressure = LARGEST_PRESSURE * self._watch.largest_pressure
         self._rules: dict[int, Array] = {}
         self._log: list[Entry] = []
         self._done = 0  # entries of the log whose belief is up to date
@@ -75,7 +67,9 @@ class ModelFilter:
     def feed_poses(self, t: float, X_WS: Mapping[str, Any]) -> None:
         """Poses of several tracked bodies at one time: one by one they would cost more."""
         if X_WS:
-            self.feed(self._mounting.poses(t, X_WS))
+            self.bodies.feed(t, X_WS)
+            poses, slipped = self._mounting.poses(t, X_WS), self.bodies.slipped(X_WS)
+            self.feed(poses.with_open_places(slipped) if slipped else poses)
 
     def feed_shape(self, t: float, sensor: str, s: Any, points_S: Any) -> None:
         """Points of a fiber at arc lengths s, in the frame of the sensor."""
@@ -98,10 +92,12 @@ class ModelFilter:
         if np.abs(p).max(initial=0.0) > self._largest_pressure:
             largest = f'{self._largest_pressure:g} Pa, {LARGEST_PRESSURE:g} times the limit of the robot file'
             raise ValueError(f'pressure: expected at most {largest}, got {np.abs(p).max():.3g}')
+        self._watch.pressure = p
         self._insert(Entry(t, p))
 
     def feed(self, measurement: Measurement) -> None:
-        """Any measurement."""
+        """Any measurement; ValueError if it is frozen."""
+        self._watch.check(measurement)
         self._insert(Entry(measurement.t, measurement))
 
     def catch_up(self) -> None:
@@ -142,6 +138,11 @@ class ModelFilter:
         """The same of samples that show the shape: with a wrench or the pose of the base alone it is a guess."""
         self.catch_up()
         return self._log[-1].shown_at if self._log else -math.inf
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether the innovations of late are such as noise and misfit explain: else the state is not the robot's."""
+        return are_explained(self.innovations.values(), self.accepted_at, 1.0 + self.config.misfit**2)
 
     @property
     def tally(self) -> tuple[int, int]:
@@ -270,7 +271,8 @@ class ModelFilter:
             if item.begins_anew:  # the state was made of it: its innovation says nothing
                 verdict = verdict._replace(nis=0.0, dof=0)
             if not item.is_counted:  # what is done again is counted once
-                self._innovations.setdefault(sensor, Innovations()).count(verdict)
+                shown_at = item.t if k >= blind else -math.inf
+                self._innovations.setdefault(sensor, Innovations()).count(verdict, shown_at)
         item.refused_since, item.is_counted = refused, True
 
     def _begin_with(self, item: Entry, measurement: PoseSet) -> PoseSet:

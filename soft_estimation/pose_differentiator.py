@@ -16,6 +16,7 @@ from soft_dynamics.robot import Robot
 
 from .configuration import MISFIT, MISTURN, Tracking, frame_index
 from .differentiator import Differentiator, DifferentiatorConfig, Motion
+from .sample_watch import MisplacedBodies
 
 
 class PoseDifferentiator:
@@ -36,6 +37,7 @@ class PoseDifferentiator:
         sensors: Iterable[str] | None = None,
     ) -> None:
         self._tracking = Tracking(robot)
+        self.bodies = MisplacedBodies(self._tracking)
         self._spans: dict[tuple[str, ...], npt.NDArray[np.bool_]] = {}
         bodies = tuple(self._tracking.sensors if sensors is None else sensors)
         open_coordinates = np.flatnonzero(~self._determined(bodies))
@@ -68,6 +70,8 @@ class PoseDifferentiator:
         return self._differentiator.taken_at
 
     accepted_at = shown_at
+
+    is_explained = True  # what is not has been left out
 
     @property
     def tally(self) -> tuple[int, int]:
@@ -106,6 +110,7 @@ class PoseDifferentiator:
         if not self._poses:
             return
         poses, self._poses = self._poses, {}
+        self.bodies.feed(self._t, poses)
         found = self._tracking.configuration(poses, near=self._q)
         moved = {
             name: r for name, r in found.residuals.items() if self._tracking.sensors[name].frame != 'base'

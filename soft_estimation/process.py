@@ -27,6 +27,17 @@ class Belief(NamedTuple):
     P: Array
 
 
+class Estimate(NamedTuple):
+    """State at time t; variance holds that of q, then of qd; force is what acts and the model does not know."""
+
+    t: float
+    q: Array
+    qd: Array
+    qdd: Array
+    variance: Array
+    force: Array
+
+
 class Linearisation(NamedTuple):
     """A = d(qd, qdd)/d(q, qd), B = d(qd, qdd)/d(tau), and (qd, qdd) itself."""
 

@@ -19,6 +19,7 @@ from .sensing import PoseSet
 
 RUN, ENOUGH = 5, 3  # sets of poses that are looked at, and that are needed to leave a state that was known
 RUN_TIME = 0.1  # [s] poses of which so many take longer come too rarely to be judged by each other
+EXPLAINED = 0.5  # of the misfit may be left where the state begins anew
 TOLERANCE = 0.05  # [rad or m] beyond it poses do not belong to one motion
 SIGMAS = (
     3.0,
@@ -76,7 +77,7 @@ class Relocation:
         for snapshot in run:
             found.append(self._tracking.configuration(snapshot.X_WS, near=q))
             q = found[-1].q
-        if max(map(self._misfit, found)) > 1.0:
+        if max(map(self._misfit, found)) > 1.0 or (is_known and not self._explains(run[-1], found[-1], x)):
             return None
         times = np.array([snapshot.t for snapshot in run])
         line = _line(times - times[-1], np.array([c.q for c in found]))
@@ -84,6 +85,12 @@ class Relocation:
             return None
         self._find_base(run)
         return self._belief(float(times[-1]), *line, found[-1], pressure)
+
+    def _explains(self, snapshot: Snapshot, found: Configuration, x: Array) -> bool:
+        """Whether poses fit much better elsewhere than at x: one body that has slipped fits nowhere."""
+        at_x = self._tracking.residuals(snapshot.X_WS, x[: self._process.n]).values()
+        worst = max(max(math.hypot(*X[:3, 3]) / MISFIT, float(so3.angle(X[:3, :3])) / MISTURN) for X in at_x)
+        return self._misfit(found) < EXPLAINED * worst
 
     def strangers(self, sets: Sequence[PoseSet], x: Array) -> set[str]:
         """Bodies whose newest poses are not the robot's: none, the one without which all others are, or all."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,73 +15,15 @@ from soft_dynamics.geometry.se3 import pose_from_rpy
 
 from .configuration import Tracking, frame_index
 from .fiber import frames_along
-from .kernels import correct_all
+from .measurement import Correction, Reading
 from .pose_kernels import correct_by_poses, pose_reading
 from .process import Belief, Process
 from .process import slopes as slopes  # also for those who have no process
 
 FIBER_TWIST = 1.0  # [1/rad] of its squared bend: a fiber says nothing about the twist of the body around it
 
+OPEN_PLACE = 1.0  # [m] noise of a place that tells nothing
 LARGEST_WRENCH = 1e5  # [N m], [N] what is more is no reading of any sensor
-
-
-class Reading(NamedTuple):
-    """z - h(x), dh/dx (m, size) and the variance (m,) of the noise; and what each of the k sensors is judged by."""
-
-    innovation: Array
-    H: Array
-    variance: Array
-    check: tuple[Array, Array, Array]  # innovation, H and covariance (k, m/k, m/k), of each sensor by itself
-
-    @classmethod
-    def plain(cls, innovation: Array, H: Array, variance: Array) -> Reading:
-        """Of one sensor whose numbers have nothing to do with each other."""
-        return cls(innovation, H, variance, (innovation, H, np.diag(variance)[None]))
-
-    def correct(self, belief: Belief, rule: Array) -> Correction:
-        """What follows of it, if it was read at the mean of a belief."""
-        return Correction(*correct_all(belief.x, belief.P, self[:3], self.check, rule))
-
-
-class Correction(NamedTuple):
-    """The mean and covariance after the first `let_in` sensors, and nis up to the first that was not."""
-
-    x: Array
-    P: Array
-    nis: Array
-    let_in: int
-
-
-class Measurement(Protocol):
-    """Something measured at time t by `sensors`, each of which has its share of the rows of a reading."""
-
-    @property
-    def t(self) -> float: ...
-
-    @property
-    def sensors(self) -> tuple[str, ...]: ...
-
-    @property
-    def showing(self) -> int:
-        """How many of the sensors, the last ones, show the shape of the robot."""
-
-    @property
-    def dof(self) -> int:
-        """How many numbers each sensor has measured."""
-
-    def read(self, process: Process, x: Array, pressure: Array) -> Reading: ...
-
-    def correct(self, process: Process, belief: Belief, pressure: Array, rule: Array) -> Correction:
-        """The belief after all sensors, one after the other, as long as they keep to the rule of correct_all."""
-
-    def only(self, k: int) -> Measurement:
-        """What sensor k measured."""
-
-    def behind(self, k: int) -> Measurement:
-        """What the sensors from k on measured."""
-
-    def without(self, k: int) -> Measurement:
-        """What the others measured."""
 
 
 class Places(NamedTuple):
@@ -128,6 +70,10 @@ class PoseSet(NamedTuple):
     def dof(self) -> int:
         return 6
 
+    @property
+    def content(self) -> Array:
+        return self.X_WS
+
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         """Innovations (log R_meas R^T, p_MS_meas - p_MS), world axes, made white: see pose_kernels.pose_reading."""
         X_M, J_tip = process.robot.frames_and_jacobian(x[: process.n])
@@ -141,6 +87,16 @@ class PoseSet(NamedTuple):
         after = np.empty_like(belief.x), np.empty_like(belief.P), np.empty(len(self.sensors))
         let_in = correct_by_poses(belief[1:], frames, measured, self.place, self.doubt, rule, after)
         return Correction(*after, let_in)
+
+    def with_open_places(self, bodies: Collection[str]) -> PoseSet:
+        """The same, but of these bodies only the directions count."""
+        variance = self.variance.copy()
+        for k, (sensor, parent) in enumerate(zip(self.sensors, self.place.parent, strict=True)):
+            if sensor in bodies:
+                variance[k, 1] = OPEN_PLACE**2
+            if parent >= 0 and self.sensors[parent] in bodies:
+                variance[k, 3] = OPEN_PLACE**2
+        return self._replace(variance=variance)
 
     def only(self, k: int) -> PoseSet:
         return self._part(np.array([k]))
@@ -205,6 +161,10 @@ class ShapeSample(NamedTuple):
     def dof(self) -> int:
         return self.points.size
 
+    @property
+    def content(self) -> Array:
+        return self.points
+
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         def points(q: Array) -> Array:
             return process.robot.centerline(q, self.s).reshape(*q.shape[:-1], -1)
@@ -242,6 +202,10 @@ class WrenchSample(NamedTuple):
     @property
     def dof(self) -> int:
         return 6
+
+    @property
+    def content(self) -> Array:
+        return self.wrench
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
         """The base carries what moves: h = W(q, qd, qdd) with qdd from the model.                 [Mehl, eq. 28]"""

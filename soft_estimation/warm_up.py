@@ -38,3 +38,4 @@ def warm_up(estimator: Any, robot: Robot, sensors: Sequence[Sensor]) -> None:
                     estimator.feed_shape(t, sensor.name, s, np.stack([0.0 * s, 0.0 * s, s], 1))
     if estimator.started:
         estimator.estimate(0.02)
+    estimator.bodies.look()

@@ -99,9 +99,12 @@ class SensorInputs:
 
     def flush(self, estimator: Any) -> None:
         """Feed the poses that wait for others."""
-        for collector in self._collectors.values():
+        for kind, collector in self._collectors.items():
             for t, X_WS in collector.flush():
-                estimator.feed_poses(t, X_WS)
+                try:
+                    estimator.feed_poses(t, X_WS)
+                except ValueError as error:
+                    self._refuse(kind, error)
 
     # ---- inside --------------------------------------------------------------------------------------------------
 

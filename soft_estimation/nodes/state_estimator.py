@@ -191,11 +191,14 @@ class StateEstimator(ManagedNode):
         try:
             if not self._estimator.located or t - self._seen_at() > self._setup.config.blackout_limit:
                 return
+            if not self._estimator.is_explained:
+                return
             estimate = self._estimator.estimate(t)
             stamp_ns = (self._start_ns or 0) + round(estimate.t * 1e9)
             self._publisher.publish(self._message.write(estimate, stamp_ns, self._sources))
             if self._loads is not None and self._inputs is not None:
                 self._loads.feed(estimate, stamp_ns, self._inputs.pressure, self._inputs.wrench_B)
+            self._estimator.bodies.look()
         except FAILURES as error:
             self._failures += 1
             self.get_logger().warning(f'the state is lost, starting anew: {error}', throttle_duration_sec=5.0)
@@ -259,7 +262,12 @@ class StateEstimator(ManagedNode):
         if left_out > let_in or age > self._setup.config.blackout_limit:
             last = f', none was let in for {age:.1f} s' if math.isfinite(age) else ''
             return Status(ERROR, f'{what}{last}{": " if self._refusal else ""}{self._refusal}')
-        return Status(WARN, f'the newest sample let in is {age:.2f} s old') if age > OLD else None
+        if not self._estimator.is_explained:
+            return Status(ERROR, 'no state: the innovations are larger than noise and misfit explain')
+        if age > OLD:
+            return Status(WARN, f'the newest sample let in is {age:.2f} s old')
+        misplaced = '; '.join(self._estimator.bodies.lines())
+        return Status(WARN, misplaced) if misplaced else None
 
 
 def main(args: list[str] | None = None) -> int:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, fields
 class Faults:
     """What goes wrong between the device and the wire; set the fields at any time.
 
-    The probabilities apply to each packet. `clock_jump_s`, `untracked` and `restart` concern the device, so
-    the emulators read them; all else is done by `apply`.
+    The probabilities apply to each packet. `stuck`, `clock_jump_s`, `untracked` and `restart` concern the device,
+    so rig and emulators read them; all else is done by `apply`.
     """
 
     silent: bool = False  # send nothing: a killed stream
     frozen: bool = False  # send the last packet again and again
+    stuck: bool = False  # measure the same for ever, under new numbers and times
     drop: float = 0.0
     duplicate: float = 0.0
     reorder: float = 0.0  # hold the packet back until the next was sent

@@ -177,6 +177,7 @@ class ModbusEmulator:
         self.faults = Faults()
         self.terminal = terminal
         self.requests = 0
+        self.writes = 0  # of set points
         self.highest = [0.0] * terminal.valves  # [Pa] ever commanded
         self.applied: deque[Applied] = deque(maxlen=_LOG)
         self.largest_rise: Applied | None = None
@@ -256,6 +257,7 @@ class ModbusEmulator:
     def _log(self, applied: Applied) -> None:
         self.highest = [max(a, b) for a, b in zip(self.highest, applied.after, strict=True)]
         self.applied.append(applied)
+        self.writes += 1
         if self.largest_rise is None or applied.rise > self.largest_rise.rise:
             self.largest_rise = applied
 

@@ -70,6 +70,7 @@ class Device(ABC):
         self._stream = config
         self.due = 0.0  # [s] when it samples or sends next
         self._taken = 0  # samples
+        self._measured: Any = None  # the last that it measured
         self._waiting: deque[tuple[float, Any]] = deque()  # samples and when they were taken
         self.clear()
 
@@ -102,7 +103,10 @@ class Device(ABC):
         reached = t + TIME_TOLERANCE
         if self._taken / rate <= reached:
             self._taken += 1
-            waiting.append((t, self.measure()))
+            sample = self.measure()
+            if not self.faults.stuck or self._measured is None:
+                self._measured = sample
+            waiting.append((t, self._measured))
         while waiting and waiting[0][0] + delay <= reached:
             self.send(*waiting.popleft())
         self.due = self._taken / rate

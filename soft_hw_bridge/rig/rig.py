@@ -204,6 +204,7 @@ class Rig:
         return {'t': self.plant.t}
 
     def _state(self) -> dict[str, Any]:
+        largest = self._valves.emulator.largest_rise if self._valves else None
         X_WF = self.plant.poses()
         quat_WF = Rotation.from_matrix(X_WF[:, :3, :3]).as_quat()
         rows = zip(self.plant.frame_names, X_WF[:, :3, 3].tolist(), quat_WF.tolist(), strict=True)
@@ -214,9 +215,7 @@ class Rig:
             'pressure': self.plant.pressure.tolist(),
             'command': self._valves.command.tolist() if self._valves else [],
             'writes': self._valves.emulator.writes if self._valves else 0,  # of set points
-            'largest_rise': self._valves.emulator.largest_rise
-            if self._valves
-            else 0.0,  # [Pa] in one of them
+            'largest_rise': largest.rise if largest else 0.0,  # [Pa] in one of them
             'slips': self.slips,
         }
 

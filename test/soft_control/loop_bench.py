@@ -15,6 +15,7 @@ from soft_control.safety import Memory, Mode, State
 ROBOT = robot_of('honeycomb_arm')
 LIMITS = ROBOT.description.actuation
 DT = 0.01  # [s]
+TREMBLE = 1e-12  # [rad] a state that is the same to the last bit is frozen
 
 
 class Reference:
@@ -33,7 +34,7 @@ class ConstantForces:
     """A law that wants the same forces always, and remembers what it was told."""
 
     def __init__(self) -> None:
-        self.tau, self.started, self.left = np.tile([0.8, 0.0], 4), np.zeros(8), np.zeros(8)
+        self.tau, self.started, self.left = np.tile([0.4, 0.0], 4), np.zeros(8), np.zeros(8)
         self.failure: Exception | None = None
 
     def rest(self, state: State) -> Any:
@@ -61,7 +62,8 @@ class Bench:
         for _ in range(steps):
             self.t += DT
             if self.state is not None:
-                self.loop.feed(State(self.t, self.state, np.zeros(8)))
+                tremble = TREMBLE * math.sin(1e3 * self.t)
+                self.loop.feed(State(self.t, self.state + tremble, np.zeros(8)))
             memory = self.loop.step(self.t)
         return memory
 

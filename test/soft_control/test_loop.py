@@ -145,7 +145,7 @@ def test_a_law_learns_what_acts_and_what_the_limits_left() -> None:
     memory = bench.run()
     np.testing.assert_allclose(bench.law.started, A @ held)
     np.testing.assert_allclose(bench.law.left, A @ memory.pressure, atol=1e-9)
-    memory = bench.run(50)
+    memory = bench.run(15)
     np.testing.assert_allclose(bench.law.left, A @ memory.pressure, atol=1e-9)
     assert memory.pressure.max() == pytest.approx(LIMITS.pressure_max)
 

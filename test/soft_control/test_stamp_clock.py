@@ -18,7 +18,8 @@ from soft_dynamics.stamp_clock import StampClock
 ROBOT = load('honeycomb_arm')
 TIMEOUT, PERIOD = ROBOT.description.safety.state_timeout, 0.005  # [s]
 START = 1.7e9  # [s] the wall clock at the start
-Q = np.full(8, 0.02)
+REST, BENT = 0.02, 0.3  # [rad] of all coordinates
+MOVE_TIME = 0.3  # [s]
 
 
 class Computer:
@@ -30,6 +31,7 @@ class Computer:
         self.stamps = StampClock(TIMEOUT, lambda: round(self.wall * 1e9), lambda: self.t)
         self.loop.begin(self.t)
         self.offset = 0.0  # [s] of the stamps
+        self.bend = REST  # [rad]
 
     def run(self, duration: float, states: bool = True) -> set[Mode]:
         """Let time pass in cycles; return the modes."""
@@ -41,14 +43,16 @@ class Computer:
             if states:
                 self.tell(self.wall + self.offset)
             modes.add(self.loop.step(self.t).mode)
+            wanted = BENT if self.loop.memory.mode is Mode.FOLLOWING else REST
+            self.bend += PERIOD / MOVE_TIME * (wanted - self.bend)
         return modes
 
     def tell(self, stamp: float) -> None:
-        self.loop.feed(State(self.stamps.time_of(round(stamp * 1e9)), Q, np.zeros(8)))
+        self.loop.feed(State(self.stamps.time_of(round(stamp * 1e9)), np.full(8, self.bend), np.zeros(8)))
 
     def refer(self) -> None:
         present = self.loop.present(self.t)
-        self.loop.follow(self.t, JointPath(self.t, present, [1.0], [np.full(8, 0.3)]))
+        self.loop.follow(self.t, JointPath(self.t, present, [1.0], [np.full(8, BENT)]))
 
 
 @pytest.fixture
