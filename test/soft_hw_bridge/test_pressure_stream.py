@@ -1,81 +1,58 @@
 """Guard, stream and device together: what the emulated valves see."""
 
-import threading
+import itertools
 import time
 
 import numpy as np
 import pytest
 
+from soft_dynamics.boot_time import boot_time
 from soft_dynamics.counters import ERROR, OK, WARN
 from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal
-from soft_hw_bridge.emulators.serial import SerialEmulator
 from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.pressure.command import Command, in_order
 from soft_hw_bridge.pressure.config import PressureConfig, make_stream
 from soft_hw_bridge.pressure.device import Reading
 from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import load_register_map
 from soft_hw_bridge.pressure.safety import PressureLimits
-from soft_hw_bridge.pressure.serial_port import SerialConfig, SerialPressure
+from soft_hw_bridge.pressure.serial_port import SerialConfig
 from soft_hw_bridge.pressure.stream import PressureStream
 
-LIMITS = PressureLimits(maximum=100e3, slew=1e6, vent_time=0.2, command_timeout=0.2)
+LIMITS = PressureLimits(maximum=100e3, slew=1e6, vent_time=0.2, command_timeout=0.2, valve_lag=0.1)
 CHANNELS = (0, 1, 2)
 NAMES = ['base', 'middle', 'tip']
 PATIENCE_S = 30.0
+NUMBERS = itertools.count(1)
 
 
-@pytest.fixture(params=['modbus', 'serial'])
-def valves(request):
-    emulator = ModbusEmulator(MpaTerminal()) if request.param == 'modbus' else SerialEmulator(3)
+@pytest.fixture
+def valves():
+    emulator = ModbusEmulator(MpaTerminal())
     yield emulator
     emulator.close()
 
 
-class Runner:
-    """Polls a stream in a thread, as the node does."""
-
-    def __init__(self, stream):
-        self.stream = stream
-        self.measured = []
-        self.running = True
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def run(self):
-        while self.running:
-            self.measured += self.stream.poll()
-
-    def close(self):
-        self.running = False
-        self.thread.join()
-        self.stream.close()
-
-
 @pytest.fixture
-def runner(valves):
-    if isinstance(valves, ModbusEmulator):
-        config = ModbusConfig('127.0.0.1', valves.port, response_timeout=1.0)
-        device = ModbusPressure(config, load_register_map('festo_mpa_vppm'), CHANNELS, LIMITS)
-    else:
-        device = SerialPressure(SerialConfig(valves.port, silence=1.0), CHANNELS, rate=200.0)
-    runner = Runner(PressureStream(device, NAMES, LIMITS, 200.0))
-    yield runner
-    runner.close()
+def stream(valves):
+    config = ModbusConfig('127.0.0.1', valves.port, response_timeout=0.9, device_timeout=1.0)
+    device = ModbusPressure(config, load_register_map('festo_mpa_vppm'), CHANNELS, LIMITS)
+    stream = PressureStream(device, NAMES, LIMITS)
+    yield stream
+    stream.close()
 
 
-@pytest.fixture
-def stream(runner):
-    return runner.stream
+def command(stream, pressure):
+    stream.command(Command(boot_time(), time.time_ns(), next(NUMBERS), False, b'', tuple(pressure)))
 
 
 def until(condition, stream, pressure=None):
-    """Wait for the condition, sending the command meanwhile if there is one."""
-    deadline = time.monotonic() + PATIENCE_S
+    """Poll until the condition holds, with a command in every cycle if there is one; return what was measured."""
+    deadline, measured = time.monotonic() + PATIENCE_S, []
     while not condition():
         assert time.monotonic() < deadline, f'nothing after {PATIENCE_S} s: {stream.status()}'
-        if pressure is not None:
-            stream.command(NAMES, pressure)
-        time.sleep(0.01)
+        measured += stream.poll(lambda: pressure is None or command(stream, pressure))
+    return measured
 
 
 def fill(valves, stream, pressure):
@@ -88,26 +65,26 @@ def is_at(valves, pressure):
     return lambda: valves.commanded()[:3] == pytest.approx(pressure, abs=1.0)
 
 
-def test_commands_out_measurements_in(valves, runner, stream):
+def test_commands_out_measurements_in(valves, stream):
     stream.arm()
     valves.set_actual([1000.0, 2000.0, 3000.0])
     fill(valves, stream, [10e3, 20e3, 30e3])
-    runner.measured.clear()
-    until(lambda: len(runner.measured) > 50, stream)
-    stamps = [measured.stamp_ns for measured in runner.measured]
+    received = stream.health.received
+    measured = until(lambda: stream.health.received > received + 50, stream)
+    stamps = [each.stamp_ns for each in measured]
     assert stamps == sorted(stamps)
-    np.testing.assert_allclose(runner.measured[-1].pressure, [1000.0, 2000.0, 3000.0], atol=1.0)
+    np.testing.assert_allclose(measured[-1].pressure, [1000.0, 2000.0, 3000.0], atol=1.0)
     assert stream.health.lost == 0
 
 
 def test_chamber_that_does_not_follow_is_told(valves, stream):
     stream.arm()
-    valves.set_actual([50e3, 50e3, 0.0])
+    valves.set_actual([50e3, 50e3, 30e3])
     fill(valves, stream, [50e3] * 3)
     told = (WARN, 'following commands; measured far from what was put out')
     until(lambda: stream.status()[:2] == told, stream, [50e3] * 3)
     assert stream.status().values['astray'] == 'tip'
-    valves.set_actual([50e3, 0.0, 0.0])
+    valves.set_actual([50e3, 30e3, 30e3])
     until(lambda: stream.status().values['astray'] == 'middle tip', stream, [50e3] * 3)
     assert stream.status()[:2] == told  # the state is the same, and so is its line
     valves.set_actual([50e3] * 3)
@@ -128,25 +105,19 @@ def test_bad_commands_vent(valves, stream, bad):
     until(is_at(valves, [0.0] * 3), stream, bad)
 
 
-def test_names_may_come_in_any_order_but_must_be_the_robots(valves, stream):
-    stream.arm()
-    fill(valves, stream, [1e3, 2e3, 3e3])
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_at(valves, [30e3, 20e3, 10e3])():
-        assert time.monotonic() < deadline
-        stream.command(NAMES[::-1], [10e3, 20e3, 30e3])
-        time.sleep(0.01)
-    stream.command(['left', 'right', 'top'], [10e3] * 3)
-    level, line, _ = stream.status()  # that nothing was measured meanwhile may follow in the line
-    assert level == WARN
-    assert line.startswith('vented: command for other chambers than those of the robot')
-    until(is_at(valves, [0.0] * 3), stream)
+def test_names_may_come_in_any_order_but_must_be_the_robots():
+    assert in_order(NAMES[::-1], [1.0, 2.0, 3.0], NAMES) == (3.0, 2.0, 1.0)
+    for names in (['left', 'right', 'top'], NAMES[:2], [*NAMES[:2], NAMES[0]]):
+        with pytest.raises(ValueError, match='for other chambers than those of the robot'):
+            in_order(names, [0.0] * len(names), NAMES)
+    with pytest.raises(ValueError, match='2 pressures for 3 names'):
+        in_order(NAMES, [0.0] * 2, NAMES)
 
 
 def test_too_much_is_never_put_out(valves, stream):
     stream.arm()
     fill(valves, stream, [50e3] * 3)
-    until(is_at(valves, [100e3, 0.0, 100e3]), stream, [1e12, -1e12, 100e3 + 1])
+    until(is_at(valves, [100e3, 0.0, 100e3]), stream, [190e3, -190e3, 100e3 + 1])
     assert max(valves.highest) <= LIMITS.maximum
 
 
@@ -159,11 +130,11 @@ def test_disarm_and_emergency_stop_vent(valves, stream):
         until(is_at(valves, [0.0] * 3), stream, [50e3] * 3)
 
 
-def test_close_vents(valves, runner, stream):
+def test_close_vents(valves, stream):
     stream.arm()
     fill(valves, stream, [50e3] * 3)
-    runner.close()
-    until(is_at(valves, [0.0] * 3), stream)
+    stream.close()
+    assert is_at(valves, [0.0] * 3)()
 
 
 def test_restarted_device_is_filled_again_only_by_who_begins_at_zero(valves, stream):
@@ -172,12 +143,10 @@ def test_restarted_device_is_filled_again_only_by_who_begins_at_zero(valves, str
     received, reconnects = stream.health.received, stream.health.reconnects
     valves.faults.restart = True
     valves.commanded()  # it looks now
-    if isinstance(valves, ModbusEmulator):
-        until(lambda: stream.health.reconnects > reconnects, stream, [50e3] * 3)
-        until(lambda: 'waits for a command near zero' in stream.status().message, stream, [50e3] * 3)
+    until(lambda: stream.health.reconnects > reconnects, stream, [50e3] * 3)
+    until(lambda: 'waits for a command near zero' in stream.status().message, stream, [50e3] * 3)
     until(lambda: stream.health.received > received + 20, stream, [50e3] * 3)
-    if isinstance(valves, ModbusEmulator):
-        assert not any(valves.commanded()[:3])
+    assert not any(valves.commanded()[:3])
     fill(valves, stream, [50e3] * 3)
 
 
@@ -190,43 +159,17 @@ def test_a_chamber_measured_too_high_ends_it_with_a_line(valves, stream):
     assert stream.status().level == ERROR
     until(is_at(valves, [0.0] * 3), stream, [50e3] * 3)
     valves.set_actual([0.0] * 3)
-    time.sleep(0.3)
-    until(is_at(valves, [0.0] * 3), stream, [0.0] * 3)
+    received = stream.health.received
+    until(lambda: stream.health.received > received + 50, stream, [0.0] * 3)
+    assert is_at(valves, [0.0] * 3)()
     assert 'middle' in stream.status().message
-
-
-class Intruder:
-    """A lock that another thread gets just ahead of whoever asks for it, and commands."""
-
-    def __init__(self, guard):
-        self.guard, self.reasons = guard, []
-
-    def __enter__(self):
-        time.sleep(0.001)
-        self.guard.command(time.monotonic(), [0.0] * 3)
-
-    def __exit__(self, *_):
-        self.reasons.append(self.guard.reason)
-
-
-def test_a_command_of_another_thread_just_ahead_of_a_cycle_is_followed():
-    stream = PressureStream(Obedient(), NAMES, LIMITS, 100.0)
-    stream.arm()
-    stream.poll()  # it answers
-    stream._lock = Intruder(stream._guard)
-    for _ in range(5):
-        stream.poll()
-    assert set(stream._lock.reasons) == {''}
 
 
 def test_silent_device_is_reported_and_found_again(valves, stream):
     until(lambda: stream.health.received > 5, stream)
     valves.faults.silent = True
     until(lambda: stream.error, stream)
-    if isinstance(valves, SerialEmulator):  # its port opens all the same
-        reconnects = stream.health.reconnects
-        until(lambda: stream.health.reconnects > reconnects, stream)
-        assert stream.status().level == ERROR
+    assert stream.status().level == ERROR
     valves.faults.clear()
     received = stream.health.received
     until(lambda: not stream.error and stream.health.received > received + 5, stream)
@@ -238,7 +181,7 @@ class Obedient:
 
     sequence_bits = 32
     malformed = 0
-    about, has_watchdog = 'obedient', True
+    about, watchdog, late_writes_excluded = 'obedient', 1.0, True
 
     def __init__(self, mute=0):
         self.mute = mute
@@ -247,48 +190,46 @@ class Obedient:
     def open(self):
         pass
 
-    def exchange(self, pressure):
+    def read(self):
+        held = self.outputs[-1] if self.outputs else np.zeros(3)
+        return [Reading(held, time.time_ns())] if len(self.outputs) > self.mute else []
+
+    def write(self, pressure):
         self.outputs.append(pressure)
-        return [Reading(pressure, time.time_ns())] if len(self.outputs) > self.mute else []
 
     def close(self):
         pass
 
 
+def fill_obedient(device, limits):
+    """Return a stream that has led the device to 50 kPa from zero."""
+    stream = PressureStream(device, NAMES, limits)
+    stream.arm()
+    follows = lambda: bool(device.outputs) and np.min(device.outputs[-1]) >= 50e3  # noqa: E731
+    until(lambda: stream.status().message == 'following commands', stream, [0.0] * 3)
+    until(follows, stream, [50e3] * 3)
+    return stream
+
+
 def test_a_device_is_vented_until_it_answers():
     device = Obedient(mute=20)
-    stream = PressureStream(device, NAMES, LIMITS, 1000.0)
-    stream.arm()
-    deadline = time.monotonic() + PATIENCE_S
-    while not device.outputs or not device.outputs[-1].all():
-        assert time.monotonic() < deadline, stream.status()
-        for pressure in (0.0, 50e3):
-            stream.command(NAMES, [pressure] * 3)
-        stream.poll()
-    assert not np.any(device.outputs[: device.mute + 1])  # the last of them is the first that it answers
+    fill_obedient(device, LIMITS)
+    assert not np.any(device.outputs[: device.mute + 1])  # the last of them is before the first that it answers
 
 
-def test_deactivation_and_close_are_a_ramp():
-    """The largest step is that of the longest cycle which counts."""
-    for disarm in (False, True):
-        device = Obedient()
-        stream = PressureStream(device, NAMES, LIMITS, 200.0)
-        stream.arm()
-        deadline = time.monotonic() + PATIENCE_S
-        while not device.outputs or np.max(device.outputs[-1]) < 50e3:
-            assert time.monotonic() < deadline, stream.status()
-            stream.command(NAMES, [0.0 if stream._guard.reason else 50e3] * 3)
-            stream.poll()
-        first = len(device.outputs) - 1
-        if disarm:
-            stream.disarm()
-            while device.outputs[-1].any():
-                assert time.monotonic() < deadline
-                stream.poll()
-        stream.close()
-        falls = -np.diff(device.outputs[first:], axis=0)
-        assert np.all((falls >= 0.0) & (falls <= LIMITS.vent_rate * 0.05 + 1e-6))
-        assert not device.outputs[-1].any()
+@pytest.mark.parametrize('disarm', [False, True])
+def test_deactivation_and_close_are_a_ramp(disarm):
+    """The largest step is that of the longest cycle which counts: two cycles."""
+    device = Obedient()
+    stream = fill_obedient(device, LIMITS)
+    first = len(device.outputs) - 1
+    if disarm:
+        stream.disarm()
+        until(lambda: not device.outputs[-1].any(), stream)
+    stream.close()
+    falls = -np.diff(device.outputs[first:], axis=0)
+    assert np.all((falls >= 0.0) & (falls <= LIMITS.vent_rate * 2.0 * LIMITS.cycle + 1e-6))
+    assert not device.outputs[-1].any()
 
 
 class Absent:
@@ -296,7 +237,7 @@ class Absent:
 
     sequence_bits = 32
     malformed = 0
-    about, has_watchdog = 'absent', True
+    about, watchdog, late_writes_excluded = 'absent', 1.0, True
 
     def __init__(self):
         self.times = []
@@ -305,7 +246,7 @@ class Absent:
         self.times.append(time.monotonic())
         raise DeviceError('nobody')
 
-    def exchange(self, _):
+    def read(self):
         raise AssertionError
 
     def close(self):
@@ -314,7 +255,7 @@ class Absent:
 
 def test_absent_device_is_looked_for_with_growing_pauses():
     device = Absent()
-    stream = PressureStream(device, NAMES, LIMITS, 100.0)
+    stream = PressureStream(device, NAMES, LIMITS)
     deadline = time.monotonic() + PATIENCE_S
     while len(device.times) < 4:
         assert time.monotonic() < deadline
@@ -336,7 +277,10 @@ def test_state_is_told(valves, stream):
 def test_limits_and_names_are_those_of_the_robot():
     stream = make_stream(PressureConfig(robot='pneumatic_arm'))
     assert stream.names[:5] == ['joint1_p0', 'joint1_p1', 'joint1_p2', 'joint1_p3', 'joint2_p0']
-    assert stream._guard.limits == PressureLimits(150e3, 0.0, 2e6, 1.0, 0.2)
+    assert stream._guard.limits == PressureLimits(150e3, 0.0, 2e6, 1.0, 0.2, 0.05, 0.005)
+
+
+WATCHDOG = ModbusConfig(response_timeout=0.05, device_timeout=0.1)
 
 
 @pytest.mark.parametrize(
@@ -345,6 +289,8 @@ def test_limits_and_names_are_those_of_the_robot():
         ({'device': 'can'}, 'device must be one of modbus, serial'),
         ({'rate': 0.0}, 'rate'),
         ({'rate': 9.0}, 'rate must be at least 10 Hz for honeycomb_arm, got 9'),
+        ({'rate': 14.0}, 'rate must be at least 15 Hz for a device that vents after 0.2 s, got 14'),
+        ({'rate': 29.0, 'modbus': WATCHDOG}, 'rate must be at least 30 Hz for a device that vents after 0.1 s'),
         ({'robot': 'no_arm'}, "no robot 'no_arm'; shipped are"),
         ({'channels': (1, 2)}, 'channels must have 16 entries'),
         ({'modbus': ModbusConfig(register_map='none')}, "no register map 'none'; shipped are"),
@@ -354,3 +300,19 @@ def test_limits_and_names_are_those_of_the_robot():
 def test_nonsense_is_refused(change, problem):
     with pytest.raises((ValueError, OSError), match=problem):
         make_stream(PressureConfig(**change))
+
+
+@pytest.mark.parametrize(
+    ('changes', 'problem'),
+    [
+        ({'device_timeout': 1.001}, 'device_timeout must be > 0 and <= 1 s, got 1.001'),
+        ({'device_timeout': 0.0}, 'device_timeout must be > 0'),
+        ({'device_timeout': float('nan')}, 'device_timeout must be > 0'),
+        ({'response_timeout': 0.2}, 'response_timeout must be > 0 and < device_timeout 0.2 s, got 0.2'),
+        ({'response_timeout': float('nan')}, 'response_timeout must be > 0'),
+    ],
+)
+def test_time_outs_that_protect_nothing_are_refused(changes, problem):
+    """I13."""
+    with pytest.raises(ValueError, match=problem):
+        ModbusConfig(**changes)
