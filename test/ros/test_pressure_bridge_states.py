@@ -84,7 +84,8 @@ def test_a_command_that_is_read_while_the_device_is_given_up_harms_nobody() -> N
             raise ValueError('damaged')
 
     refused: list[str] = []
-    node = SimpleNamespace(_device=SimpleNamespace(refuse=refused.append, command=None, names=[]), _read=Reader())
-    node._command = lambda *command: PressureBridge._command(node, *command)  # type: ignore[arg-type]
+    device = SimpleNamespace(refuse=lambda _, reason: refused.append(reason), command=None, names=[])
+    node = SimpleNamespace(_device=device, _read=Reader())
+    node._filled_in = lambda *command: PressureBridge._filled_in(node, *command)  # type: ignore[arg-type]
     PressureBridge._on_command(node, b'', {})  # type: ignore[arg-type]
     assert refused == ['command that cannot be read: damaged']

@@ -28,7 +28,10 @@ actions = st.one_of(
 
 
 def follow(guard, t, pressure, duration, measured=None):
-    """Command a pressure in every cycle; return the time and the last output. Chambers follow at once, or measure this."""
+    """Command a pressure in every cycle; return the time and the last output.
+
+    The chambers follow at once, unless it is given what they measure.
+    """
     for _ in range(round(duration / DT)):
         t += DT
         guard.command(t, pressure)

@@ -214,7 +214,9 @@ def fill_obedient(device, limits):
 def test_a_device_is_vented_until_it_answers():
     device = Obedient(mute=20)
     fill_obedient(device, LIMITS)
-    assert not np.any(device.outputs[: device.mute + 1])  # the last of them is before the first that it answers
+    assert not np.any(
+        device.outputs[: device.mute + 1]
+    )  # the last of them is before the first that it answers
 
 
 @pytest.mark.parametrize('disarm', [False, True])
@@ -290,7 +292,10 @@ WATCHDOG = ModbusConfig(response_timeout=0.05, device_timeout=0.1)
         ({'rate': 0.0}, 'rate'),
         ({'rate': 9.0}, 'rate must be at least 10 Hz for honeycomb_arm, got 9'),
         ({'rate': 14.0}, 'rate must be at least 15 Hz for a device that vents after 0.2 s, got 14'),
-        ({'rate': 29.0, 'modbus': WATCHDOG}, 'rate must be at least 30 Hz for a device that vents after 0.1 s'),
+        (
+            {'rate': 29.0, 'modbus': WATCHDOG},
+            'rate must be at least 30 Hz for a device that vents after 0.1 s',
+        ),
         ({'robot': 'no_arm'}, "no robot 'no_arm'; shipped are"),
         ({'channels': (1, 2)}, 'channels must have 16 entries'),
         ({'modbus': ModbusConfig(register_map='none')}, "no register map 'none'; shipped are"),
