@@ -170,7 +170,8 @@ class Applied(NamedTuple):
 class ModbusEmulator:
     """Serves a terminal on loopback; it keeps what was commanded, for others to see and to answer to.
 
-    applied: the last writes of set points. largest_rise: the one with the largest step upwards since `clear_log`.
+    applied: the last writes of set points. writes: how many there were since `clear_log`; largest_rise: the one with
+    the largest step upwards.
     """
 
     def __init__(self, terminal: Terminal, port: int = 0) -> None:
@@ -181,6 +182,7 @@ class ModbusEmulator:
         self.highest = [0.0] * terminal.valves  # [Pa] ever commanded
         self.applied: deque[Applied] = deque(maxlen=_LOG)
         self.largest_rise: Applied | None = None
+        self.writes = 0
         self._lock = threading.Lock()
         self._heard = time.monotonic()
         self._registers = self._zeros()  # all that can be written
@@ -206,7 +208,7 @@ class ModbusEmulator:
         """Forget the writes so far."""
         with self._lock:
             self.applied.clear()
-            self.largest_rise = None
+            self.largest_rise, self.writes = None, 0
 
     def close(self) -> None:
         """Stop serving."""

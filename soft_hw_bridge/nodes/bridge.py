@@ -22,7 +22,7 @@ _SUPERVISE_PERIOD = 0.1  # [s]
 _COUNT_PERIOD = 0.2  # [s] at least between reports of counters that grow
 _COUNTERS = {  # of trouble
     *('lost', 'duplicate', 'out_of_order', 'malformed', 'foreign', 'reconnects', 'restarts'),
-    *('clock_relocks', 'invalid', 'device_errors'),
+    *('clock_relocks', 'invalid', 'device_errors', 'device_losses'),
 }
 
 

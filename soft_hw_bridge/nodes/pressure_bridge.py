@@ -38,6 +38,7 @@ class PressureBridge(BridgeNode[RemoteStream]):
     def __init__(self) -> None:
         super().__init__('pressure_bridge', PressureConfig)
         self._stopped = False  # by an emergency stop, until deactivated
+        self._losses = 0  # of the device
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/measured', SENSOR)
         self._read = flat_reader(ChamberPressures)
         # Not only the newest command: one publisher must not hide another.
@@ -69,6 +70,10 @@ class PressureBridge(BridgeNode[RemoteStream]):
 
     def supervise_device(self, device: RemoteStream) -> Status:
         level, line, values = device.status()
+        losses = int(values.get('device_losses', 0))
+        if losses > self._losses:  # it may be back already
+            self.get_logger().error(f'device lost: {values["last_loss"]}')
+        self._losses = losses
         return Status(level, line, {**values, 'command_publishers': ' '.join(self._command_publishers())})
 
     def close_device(self, device: RemoteStream) -> None:
@@ -96,14 +101,15 @@ class PressureBridge(BridgeNode[RemoteStream]):
         device = self._device
         if device is None:
             return
+        sequence, publisher = info.get('publication_sequence_number'), bytes(info.get('publisher_gid') or b'')
+        command = Command(boot_time(), 0, UNKNOWN if sequence is None else sequence, False, publisher, ())
         try:
-            device.command(self._command(data, info, device.names))
+            device.command(self._filled_in(command, data, device.names))
         except ValueError as error:
-            device.refuse(str(error))
+            device.refuse(command, str(error))
 
-    def _command(self, data: bytes, info: dict[str, Any], chambers: list[str]) -> Command:
-        """Return the command of a message; ValueError if it cannot be followed."""
-        heard_t = boot_time()
+    def _filled_in(self, command: Command, data: bytes, chambers: list[str]) -> Command:
+        """Return the command with what its message says; ValueError if it cannot be followed."""
         if len(data) > _LARGEST:
             raise ValueError(f'command: must have {_LARGEST} bytes at most, got {len(data)}')
         try:
@@ -112,12 +118,10 @@ class PressureBridge(BridgeNode[RemoteStream]):
             raise ValueError(f'command that cannot be read: {error}') from None
         if not stamp_ns:
             raise ValueError('command without a stamp')
-        sequence, publisher = info.get('publication_sequence_number'), bytes(info.get('publisher_gid') or b'')
-        if sequence is None and not publisher and len(self._command_publishers()) > 1:
+        if command.sequence == UNKNOWN and not command.publisher and len(self._command_publishers()) > 1:
             raise ValueError('commands from two publishers')
-        sequence = UNKNOWN if sequence is None else sequence
         pressures = in_order(names, pressure.tolist(), chambers)
-        return Command(heard_t, stamp_ns, sequence, bool(is_handover), publisher, pressures)
+        return command._replace(stamp_ns=stamp_ns, is_handover=bool(is_handover), pressure=pressures)
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         """Stop now if there is a device, and in any case stay so at the next activation."""

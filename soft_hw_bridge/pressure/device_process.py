@@ -77,7 +77,8 @@ class DeviceProcess:
                 if data[:1] == COMMAND:
                     self._stream.command(Command.unpack(data[1:]))
                 elif data[:1] == REFUSED:
-                    self._stream.refuse(data[1:].decode())
+                    packed, reason = pickle.loads(data[1:])
+                    self._stream.refuse(Command.unpack(packed), reason)
                 else:
                     return
 

@@ -85,9 +85,9 @@ class RemoteStream:
         """Hand over a command; one that the device process does not take would be stale when it does."""
         self._send(COMMAND + command.pack())
 
-    def refuse(self, reason: str) -> None:
-        """Vent because of a command that cannot be followed."""
-        self._send(REFUSED + reason[:200].encode(errors='replace'))
+    def refuse(self, command: Command, reason: str) -> None:
+        """Vent because of a command that cannot be followed; its publisher counts all the same."""
+        self._send(REFUSED + pickle.dumps((command.pack(), reason[:200])))
 
     def poll(self) -> list[Measured]:
         """Return what was measured since the last time; wait for it, for a bounded time."""

@@ -56,7 +56,7 @@ class PressureStream:
         self.names, self.limits = list(names), limits  # of the chambers
         self.about, self.watchdog = device.about, device.watchdog
         self.late_writes_excluded = device.late_writes_excluded
-        self.losses = 0  # of the device
+        self.losses, self.last_loss = 0, ''  # of the device; and why
         self._time = clock or Clock()
         self.health = StreamHealth(device.sequence_bits)
         self.clock = DeviceClock()
@@ -91,7 +91,7 @@ class PressureStream:
 
     def command(self, command: Command) -> None:
         """Hand a command to the guard, unless it comes from a second publisher or its age is unknown."""
-        problem = self._master.hear(command) if self._guard.is_armed else ''
+        problem = self._hear(command)
         self._stamps.look()
         decided_t = self._stamps.time_of(command.stamp_ns)
         if not problem and math.isinf(decided_t):
@@ -101,9 +101,9 @@ class PressureStream:
         else:
             self._guard.command(command.heard_t, command.pressure, command.heard_t - decided_t)
 
-    def refuse(self, reason: str) -> None:
-        """Vent because of a command that cannot be followed."""
-        self._guard.refuse(reason)
+    def refuse(self, command: Command, reason: str) -> None:
+        """Vent because of a command that cannot be followed, whatever it wants; its publisher counts all the same."""
+        self._guard.refuse(self._hear(command) or reason)
 
     def poll(self, take_commands: Callable[[], None] = lambda: None) -> list[Measured]:
         """Wait for the next cycle, read the device, write what the guard allows, return what was measured.
@@ -150,6 +150,7 @@ class PressureStream:
             'commands_clamped': str(guard.clamped),
             'commands_refused': str(guard.refused),
             'device_losses': str(self.losses),
+            'last_loss': self.last_loss,
             'output_pa': ' '.join(f'{p:.0f}' for p in self._output),
             'astray': ' '.join(name for name, is_late in zip(self.names, late, strict=True) if is_late),
         }
@@ -160,6 +161,9 @@ class PressureStream:
         if late.any():
             return Status(max(level, WARN), f'{line}; measured far from what was put out', values)
         return Status(level, line, values)
+
+    def _hear(self, command: Command) -> str:
+        return self._master.hear(command) if self._guard.is_armed else ''
 
     def _take(self, readings: list[Reading]) -> list[Measured]:
         """Count readings, and hand the new ones to the guard."""
@@ -195,7 +199,8 @@ class PressureStream:
 
     def _lose(self, error: str) -> None:
         self.error = error
-        self.losses += self._is_open
+        if self._is_open:
+            self.losses, self.last_loss = self.losses + 1, error
         self._is_open = False
         self._device.close()
         self._guard.lost()

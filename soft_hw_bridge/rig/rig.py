@@ -204,7 +204,6 @@ class Rig:
         return {'t': self.plant.t}
 
     def _state(self) -> dict[str, Any]:
-        largest = self._valves.emulator.largest_rise if self._valves else None
         X_WF = self.plant.poses()
         quat_WF = Rotation.from_matrix(X_WF[:, :3, :3]).as_quat()
         rows = zip(self.plant.frame_names, X_WF[:, :3, 3].tolist(), quat_WF.tolist(), strict=True)
@@ -214,10 +213,17 @@ class Rig:
             'base_wrench': self.plant.base_wrench().tolist(),
             'pressure': self.plant.pressure.tolist(),
             'command': self._valves.command.tolist() if self._valves else [],
-            'writes': self._valves.emulator.writes if self._valves else 0,  # of set points
-            'largest_rise': largest.rise if largest else 0.0,  # [Pa] in one of them
+            **self._writes(),
             'slips': self.slips,
         }
+
+    def _writes(self) -> dict[str, Any]:
+        """Return how many writes of set points the terminal took, and the largest rise of a chamber in one [Pa]."""
+        if self._valves is None:
+            return {'writes': 0, 'largest_rise': 0.0}
+        emulator = self._valves.emulator
+        rise = emulator.largest_rise
+        return {'writes': emulator.writes, 'largest_rise': 0.0 if rise is None else rise.rise}
 
 
 def set_faults(faults: Faults, values: Any) -> None:

@@ -37,6 +37,14 @@ def bridge(terminal: MpaTerminal | VtemTerminal, register_map: str) -> Iterator[
         emulator.close()
 
 
+def until_told(node: PressureBridge, line: str) -> None:
+    """Wait until the device process says this."""
+    deadline = time.monotonic() + 30.0
+    while node._device is None or line not in node._device.status().message:
+        assert time.monotonic() < deadline, node._device and node._device.status()
+        time.sleep(0.02)
+
+
 @pytest.mark.parametrize('configured', [False, True])
 def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(configured: bool) -> None:
     with bridge(MpaTerminal(), 'festo_mpa_vppm') as (node, _):
@@ -51,7 +59,7 @@ def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(confi
             node.trigger_activate()
             assert node.is_active
             assert node._device is not None
-            assert node._device._guard.reason == reason
+            until_told(node, f'vented: {reason}')
             node.trigger_deactivate()
 
 
@@ -76,6 +84,8 @@ def test_a_command_that_is_read_while_the_device_is_given_up_harms_nobody() -> N
             raise ValueError('damaged')
 
     refused: list[str] = []
-    node = SimpleNamespace(_device=SimpleNamespace(refuse=refused.append), _read=Reader())
-    PressureBridge._on_command(node, b'')  # type: ignore[arg-type]
+    device = SimpleNamespace(refuse=lambda _, reason: refused.append(reason), command=None, names=[])
+    node = SimpleNamespace(_device=device, _read=Reader())
+    node._filled_in = lambda *command: PressureBridge._filled_in(node, *command)  # type: ignore[arg-type]
+    PressureBridge._on_command(node, b'', {})  # type: ignore[arg-type]
     assert refused == ['command that cannot be read: damaged']

@@ -197,6 +197,21 @@ class AirPath(RuleBasedStateMachine):
         self.command(NONSENSE[kind])
 
     @precondition(lambda self: not self.closed)
+    @rule(publisher=st.sampled_from([0, 1]), is_filled=FILLED)
+    def unreadable(self, publisher: int, is_filled: bool) -> None:
+        """I9, I10: the ROS process cannot read a command; its publisher counts all the same."""
+        self.lead_to_pressure(is_filled)
+        self.sequences[publisher] += 1
+        number, refused = self.sequences[publisher], self.refused()
+        self.stream.refuse(
+            Command(self.world.boot, 0, number, False, b'', ()), 'a command that cannot be read'
+        )
+        assert self.refused() > refused
+        if self.armed:
+            self.note_publisher(publisher, is_handover=False)
+        self.poll()
+
+    @precondition(lambda self: not self.closed)
     @rule(
         pressure=PRESSURES,
         count=st.integers(1, 40),
@@ -485,15 +500,21 @@ class AirPath(RuleBasedStateMachine):
         self.stream.command(Command.unpack(sent.pack()))
         if not self.armed:
             return
+        self.note_publisher(publisher, is_handover)
+        if abs(age) <= self.limits.command_timeout and self.rivals_t is None:
+            self.commanded_t = max(self.commanded_t, min(decided_t, self.world.boot - max(age, 0.0)))
+            if max(map(abs, pressure), default=math.inf) <= 0.02 * self.limits.largest:
+                self.near_zero_t = self.world.boot
+
+    def note_publisher(self, publisher: int, is_handover: bool) -> None:
         takes_over = self.gives_way and is_handover
         if self.master not in (None, publisher) and not takes_over and self.rivals_t is None:
             self.rivals_t = self.world.boot
         self.gives_way = is_handover and self.master == publisher
         self.master = publisher
-        if abs(age) <= self.limits.command_timeout and self.rivals_t is None:
-            self.commanded_t = max(self.commanded_t, min(decided_t, self.world.boot - max(age, 0.0)))
-            if max(map(abs, pressure), default=math.inf) <= 0.02 * self.limits.largest:
-                self.near_zero_t = self.world.boot
+
+    def refused(self) -> int:
+        return int(self.stream.status().values['commands_refused'])
 
     def forget_publishers(self) -> None:
         self.master, self.gives_way, self.rivals_t = None, False, None

@@ -8,9 +8,16 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.pressure.contact_lease import ContactLease
 from soft_hw_bridge.pressure.modbus_tcp import ModbusTcp
 
 ANSWER = bytes.fromhex('0001 0000 0007 01 03 04 0001 0002')  # two registers, of the first request
+
+
+def connected(port, timeout=10.0):
+    lease = ContactLease()
+    lease.start(1000.0)
+    return ModbusTcp(('127.0.0.1', port), 1, timeout, lease)
 
 
 @pytest.mark.parametrize(
@@ -25,30 +32,30 @@ ANSWER = bytes.fromhex('0001 0000 0007 01 03 04 0001 0002')  # two registers, of
         (bytes.fromhex('0001 0000 0005 01 03 02 0001'), 'asked for 2 registers from 7, got 1'),
         (bytes.fromhex('0001 0000 0003 01 83 06'), 'refused to read from register 7: device busy'),
         (bytes.fromhex('0001 0000 0003 01 83 63'), 'refused to read from register 7: code 99'),
-        (bytes.fromhex('0001 0000 0000 01 03'), 'an answer of 0 bytes is none'),
-        (bytes.fromhex('0001 0000 ffff 01 03'), 'an answer of 65535 bytes is none'),
+        (bytes.fromhex('0001 0000 0000 01 03'), 'an answer cannot have 0 bytes'),
+        (bytes.fromhex('0001 0000 ffff 01 03'), 'an answer cannot have 65535 bytes'),
         (ANSWER + b'\0', 'more than an answer'),
     ],
 )
 def test_answers_that_are_none_are_device_errors(answer, problem):
     with _answering(answer) as port, pytest.raises(DeviceError, match=problem):
-        ModbusTcp('127.0.0.1', port, 1, 10.0).read(7, 2)
+        connected(port).read(7, 2)
 
 
 def test_an_answer_may_come_in_pieces():
     with _answering(*(ANSWER[k : k + 1] for k in range(len(ANSWER)))) as port:
-        assert ModbusTcp('127.0.0.1', port, 1, 10.0).read(7, 2).tolist() == [1, 2]
+        assert connected(port).read(7, 2).tolist() == [1, 2]
 
 
 def test_an_answer_in_pieces_has_no_more_time_than_a_whole_one():
     pieces = (ANSWER[k : k + 1] for k in range(len(ANSWER)))
     with _answering(*pieces, pause=0.1) as port, pytest.raises(DeviceError, match='timed out'):
-        ModbusTcp('127.0.0.1', port, 1, 0.5).read(7, 2)
+        connected(port, 0.5).read(7, 2)
 
 
 def test_a_name_that_none_can_be_is_a_device_error():
     with pytest.raises(DeviceError, match=r'no Modbus device at valves\.\.local:502'):
-        ModbusTcp('valves..local', 502, 1, 0.5)
+        ModbusTcp(('valves..local', 502), 1, 0.5, ContactLease())
 
 
 @contextmanager

@@ -23,19 +23,22 @@ actions = st.one_of(
         st.just('command'),
         st.lists(st.floats(-3e5, 3e5), min_size=CHAMBERS, max_size=CHAMBERS),
         st.just(0.0),
-        st.sampled_from(['', 'a', 'b']),
     ),
     st.tuples(st.just('wait'), st.floats(-1.0, 5.0)),
     st.tuples(st.sampled_from(['arm', 'disarm', 'stop', 'lost'])),
 )
 
 
-def follow(guard, t, pressure, duration, source=''):
-    """Command a pressure in every cycle; return the time and the last output."""
+def follow(guard, t, pressure, duration, measured=None):
+    """Command a pressure in every cycle; return the time and the last output.
+
+    The chambers follow at once, unless it is given what they measure.
+    """
     for _ in range(round(duration / DT)):
         t += DT
-        guard.command(t, pressure, source=source)
+        guard.command(t, pressure)
         output = guard.step(t)
+        guard.measured(t, output if measured is None else np.array(measured))
     return t, output
 
 
@@ -87,7 +90,7 @@ def test_command_is_reached_at_the_slew_rate():
 
 def test_command_beyond_the_limits_is_clamped_and_counted():
     guard = armed()
-    _, output = follow(guard, 0.0, [1e9, -1e9, 0.0], 1.0)
+    _, output = follow(guard, 0.0, [299e3, -299e3, 0.0], 1.0)
     np.testing.assert_array_equal(output, [150e3, -20e3, 0.0])
     assert guard.clamped == 200
 
@@ -108,6 +111,7 @@ def test_vents_along_a_ramp_when_commands_stop():
         ([math.nan, 0.0, 0.0], 0.0, 'not finite'),
         ([0.0, math.inf, 0.0], 0.0, 'not finite'),
         ([0.0, 0.0], 0.0, '2 pressures for 3 chambers'),
+        ([301e3, 0.0, 0.0], 0.0, 'more than 2 times the largest'),
         ([0.0] * 3, 0.5, 'not from the last 0.2 s'),
         ([0.0] * 3, -10.0, 'not from the last 0.2 s'),
         ([0.0] * 3, math.nan, 'not from the last 0.2 s'),
@@ -259,54 +263,6 @@ def test_a_hand_over_from_one_controller_to_the_next_goes_on():
     np.testing.assert_array_equal(output, 100e3)
 
 
-def test_a_command_that_was_decided_before_the_change_and_comes_late_is_not_followed():
-    guard = armed()
-    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5, 'a')
-    guard.command(t + DT, [100e3] * CHAMBERS, source='b')
-    guard.command(t + DT, [0.0] * CHAMBERS, 2 * DT, 'a')
-    np.testing.assert_array_equal(guard.step(t + DT), 100e3)
-
-
-def test_of_two_sources_at_once_none_is_followed_until_one_gives_way_and_the_other_begins_at_zero():
-    """An idle controller's zeros do not count as a beginning."""
-    guard = armed()
-    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5, 'high')
-    outputs = [guard.step(t)]
-    for _ in range(200):
-        for source, pressure in (('idle', 0.0), ('high', 100e3)):
-            t += DT
-            guard.command(t, [pressure] * CHAMBERS, source=source)
-            outputs.append(guard.step(t))
-    assert guard.reason == 'commands of high and idle at once'
-    falls = -np.diff(outputs, axis=0)
-    assert np.all(falls[1:] <= LIMITS.vent_rate * DT + 1e-6)
-    assert np.all(falls >= 0.0)
-    assert not outputs[-1].any()
-    t, output = follow(guard, t, [100e3] * CHAMBERS, 0.5, 'high')
-    assert not output.any()
-    assert guard.reason == 'waits for a command near zero'
-    t, _ = follow(guard, t, [0.0] * CHAMBERS, DT, 'high')
-    np.testing.assert_array_equal(follow(guard, t, [100e3] * CHAMBERS, 0.5, 'high')[1], 100e3)
-
-
-def test_rivals_begin_at_zero_even_if_one_gives_way_before_all_is_vented():
-    guard = armed()
-    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5, 'a')
-    for source in 'bab':
-        t, _ = follow(guard, t, [100e3] * CHAMBERS, DT, source)
-    t, before = follow(guard, t, [100e3] * CHAMBERS, 0.3, 'a')
-    assert before.all()
-    assert guard.reason == 'waits for a command near zero'
-
-
-def test_one_controller_takes_over_from_the_other_without_a_bump():
-    guard = armed()
-    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5, 'a')
-    for _ in range(100):
-        t, output = follow(guard, t, [100e3] * CHAMBERS, DT, 'b')
-        np.testing.assert_array_equal(output, 100e3)
-
-
 def test_a_ramp_is_never_steeper_than_the_slew_rate():
     slow = PressureLimits(pressure_max=100e3, slew=10e3, vent_time=0.1)
     guard = armed(slow)
@@ -345,10 +301,7 @@ def test_a_peak_is_borne():
 
 def follow_blindly(guard, t, measured, duration):
     """Command 100 kPa in every cycle, while the chambers measure this; return the time and the last output."""
-    for _ in range(round(duration / DT)):
-        t, output = follow(guard, t, [100e3] * CHAMBERS, DT)
-        guard.measured(t, np.array(measured))
-    return t, output
+    return follow(guard, t, [100e3] * CHAMBERS, duration, measured)
 
 
 @pytest.mark.parametrize('nothing', [math.nan, -math.inf])

@@ -235,7 +235,9 @@ def test_valves_follow_registers_and_show_what_is_in_the_chambers(full_robot: st
                     and measured == [pytest.approx(5000, abs=50)] + [0] * 15
                 )
 
+            assert control.state()['writes'] == 0
             assert until(is_filled)
+            assert (control.state()['writes'] > 0, control.state()['largest_rise']) == (True, 50e3)
         finally:
             modbus.close()
         assert until(lambda: control.state()['pressure'][0] < 100.0)  # nobody asks any more
