@@ -15,7 +15,7 @@ from soft_hw_bridge.pressure.register_map import Block, DeviceTimeout, RegisterM
 from soft_hw_bridge.pressure.safety import PressureLimits
 from soft_hw_bridge.pressure.stream import Clock, PressureStream
 
-LIMITS = PressureLimits(maximum=240e3, slew=1e6, vent_time=0.5, valve_lag=0.05, cycle=0.005)
+LIMITS = PressureLimits(pressure_max=240e3, slew=1e6, vent_time=0.5, valve_lag=0.05, cycle=0.005)
 MAP = RegisterMap(1, Block(0), Block(100), 8, 100.0, timeout=DeviceTimeout(200))
 WATCHDOG = 0.2  # [s]
 MASTER = 'another master writes to it'
