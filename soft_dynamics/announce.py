@@ -10,9 +10,11 @@ from numba.core import event
 
 PATIENCE = 2.0  # [s]
 
+register: Any = event.register
+
 
 def announce_compilations() -> None:
-    event.register('numba:compile', _Announcement())
+    register('numba:compile', _Announcement())
 
 
 class _Announcement(event.Listener):
@@ -25,7 +27,7 @@ class _Announcement(event.Listener):
     def on_start(self, started: Any) -> None:
         self._depth += 1
         kernel = started.data['dispatcher'].py_func
-        package = kernel.__module__.partition('.')[0]
+        package = str(kernel.__module__).partition('.')[0]
         if self._depth == 1 and package.startswith('soft_'):
             self._note = threading.Timer(PATIENCE, _tell, [package, kernel.__name__])
             self._note.daemon = True

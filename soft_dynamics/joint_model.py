@@ -8,6 +8,7 @@ import numpy as np
 
 from . import batch, energy, kinematics, springs
 from .actuation import actuators
+from .announce import announce_compilations
 from .arguments import Array
 from .assembly import SPRING, assemble
 from .chain import Elements
@@ -19,6 +20,8 @@ from .linear import inverse_derivatives
 
 NO_STIFFNESS = np.zeros((0, 0))
 NO_WRENCH = np.zeros((0, 6))
+
+announce_compilations()
 
 
 class JointModel:

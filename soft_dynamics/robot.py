@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy import empty, zeros
 
-from .announce import announce_compilations
 from .arguments import Array, are_vectors, as_array, as_states, finite
 from .batch import derivatives_one, forward_one, inverse_one, linearize_one
 from .dampers import Dampers
@@ -25,8 +24,6 @@ from .tracking import tracking_forces
 
 Wrenches = Mapping[str, Any]
 
-announce_compilations()
-
 
 class Robot(Shape):
     """Dynamics, kinematics and simulation of one robot; immutable.
@@ -38,8 +35,7 @@ class Robot(Shape):
     _dampers: Dampers  # of discs, which are no joint's own
     _discs: DiscModel | None
     _link_lengths: Array | None  # if they are not those of the description
-    _raw_weighed: Array  # the numbers of the chain without springs and dampers
-    _raw_bare: Array  # and without gravity
+    _raw_parts: tuple[Array, Array]  # numbers of the chain without springs and dampers; without gravity, too
 
     def __init__(self, description: Description) -> None:
         super().__init__(description)
@@ -54,8 +50,7 @@ class Robot(Shape):
             _model=model,
             _plain=plain,
             _raw=model.chain.view(np.float64),
-            _raw_weighed=model.variant(True, False, False).view(np.float64),
-            _raw_bare=model.variant(False, False, False).view(np.float64),
+            _raw_parts=tuple(model.variant(g, False, False).view(np.float64) for g in (True, False)),
             _frame_elements=np.array(list(model.build.frames.values())),
         )
 
@@ -175,7 +170,7 @@ class Robot(Shape):
         """Exact (dtau/dq, dtau/dqd, M) of inverse dynamics without springs and dampers, gravity included."""
         dq, dv, M = empty((3, self.nq, self.nq))
         plain = self._plain and are_vectors(self.nq, q, qd, qdd)
-        if plain and derivatives_one(self._raw_weighed, q, qd, qdd, dq, dv, M):
+        if plain and derivatives_one(self._raw_parts[0], q, qd, qdd, dq, dv, M):
             return dq, dv, M
         states, single = as_states(self.nq, q=q, qd=qd, qdd=qdd)
         dq, dv, M = self._derivatives(states['q'], states['qd'], states['qdd'], gravity=True)
@@ -228,9 +223,8 @@ class Robot(Shape):
     def tracking_forces(self, q: Any, qd: Any, q_r: Any, qd_r: Any, qdd_r: Any) -> Array:
         """M(q) qdd_r + C(q, qd) qd_r + g(q) + k(q_r) + d(q, qd_r): let a robot at q go with q_r.     [Wang, eq. 9]"""
         tau: Array = empty(self.nq)
-        chains = self._raw, self._raw_weighed, self._raw_bare
         plain = self._plain and are_vectors(self.nq, q, qd, q_r, qd_r, qdd_r)
-        if plain and tracking_forces(*chains, q, qd, q_r, qd_r, qdd_r, tau):
+        if plain and tracking_forces(self._raw, *self._raw_parts, q, qd, q_r, qd_r, qdd_r, tau):
             return tau
         states, single = as_states(self.nq, q=q, qd=qd, q_r=q_r, qd_r=qd_r, qdd_r=qdd_r)
         q, qd, q_r, qd_r, qdd_r = states.values()
