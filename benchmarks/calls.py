@@ -59,11 +59,11 @@ def puj() -> Subject:
 
 
 def inverse_call(settings: Settings) -> list[Row]:
-    return _call(settings, 'inverse', pin.rnea, 'Pinocchio rnea', Target(0.4))
+    return _call(settings, 'inverse', pin.rnea, 'Pinocchio rnea', Target(1.0))
 
 
 def forward_call(settings: Settings) -> list[Row]:
-    return _call(settings, 'forward', pin.aba, 'Pinocchio aba', Target(0.55))
+    return _call(settings, 'forward', pin.aba, 'Pinocchio aba', Target(0.8))
 
 
 def _call(settings: Settings, algorithm: str, peer: Any, peer_name: str, target: Target) -> list[Row]:
@@ -75,11 +75,11 @@ def _call(settings: Settings, algorithm: str, peer: Any, peer_name: str, target:
 
 
 def inverse_loop(settings: Settings) -> list[Row]:
-    return _loop(settings, 'inverse', (Target(0.2), None))
+    return _loop(settings, 'inverse', (Target(0.15), None))
 
 
 def forward_loop(settings: Settings) -> list[Row]:
-    return _loop(settings, 'forward', (None, Target(0.5)))
+    return _loop(settings, 'forward', (None, Target(0.3)))
 
 
 def _loop(settings: Settings, algorithm: str, targets: Sequence[Target | None]) -> list[Row]:
@@ -129,7 +129,7 @@ def linearize(settings: Settings) -> list[Row]:
     theirs = Case(pin.computeABADerivatives, (model, model.createData(), *args))
     ours, peers = take_turns([Case(puj().robot.linearize, args), theirs], settings.repetitions)
     what, peer_name = f'linearize, 16 joints, {CALL}', 'Pinocchio computeABADerivatives, Python'
-    return [Row.against('linearize', what, ours, peers, peer_name, Target(2.0))]
+    return [Row.against('linearize', what, ours, peers, peer_name, Target(1.0))]
 
 
 def arcs(placement: str, limit: float) -> Callable[[Settings], list[Row]]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numba
 
-from benchmarks import calls, control, filters, growth, rollouts, simulation, start
+from benchmarks import borrow, calls, control, filters, growth, rollouts, simulation, start
 from benchmarks.measure import Settings, load
 from benchmarks.table import Row, markdown, text
 
@@ -51,6 +51,7 @@ BENCHMARKS: dict[str, Callable[[Settings], list[Row]]] = {
     'forward.call': calls.forward_call,
     'forward.loop': calls.forward_loop,
     'linearize': calls.linearize,
+    'borrow': borrow.borrow,
     'arcs.lumped': calls.arcs('lumped', 5e-6),
     'arcs.distributed': calls.arcs('distributed', 15e-6),
     'growth.universal': growth.universal,
@@ -65,7 +66,7 @@ BENCHMARKS: dict[str, Callable[[Settings], list[Row]]] = {
     'start.library': start.library,
     'start.node': start.node,
 }
-SLOW = 'start.'  # not for a quick run
+SLOW = 'start.', 'borrow'  # not for a quick run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,40 +1,44 @@
-"""Say so when a kernel is being compiled, which happens once per machine and takes seconds."""
+"""Say so when numba compiles a kernel, which happens once per machine and takes seconds."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
+
+from numba.core import event
 
 PATIENCE = 2.0  # [s]
 
-
-@contextmanager
-def announcing(name: str) -> Iterator[None]:
-    """Tell on stderr why it takes long, if it does."""
-    note = threading.Timer(PATIENCE, _tell, [name])
-    note.daemon = True
-    note.start()
-    try:
-        yield
-    finally:
-        note.cancel()
+register: Any = event.register
 
 
-def _tell(name: str) -> None:
-    print(f'soft_dynamics: compiling {name}, once on this machine ...', file=sys.stderr, flush=True)
+def announce_compilations() -> None:
+    register('numba:compile', _Announcement())
 
 
-class Announced:
-    """A compiled function whose first call, if it takes long, tells why on stderr."""
+class _Announcement(event.Listener):
+    """Tells on stderr why a first call takes long, if it does. numba compiles in one thread at a time."""
 
-    def __init__(self, kernel: Any) -> None:
-        self.kernel = kernel
+    def __init__(self) -> None:
+        self._depth = 0  # a kernel compiles those that it calls
+        self._note: threading.Timer | None = None
 
-    def __call__(self, *args: Any) -> Any:
-        if self.kernel.overloads:
-            return self.kernel(*args)
-        with announcing(self.kernel.py_func.__name__):
-            return self.kernel(*args)
+    def on_start(self, started: Any) -> None:
+        self._depth += 1
+        kernel = started.data['dispatcher'].py_func
+        package = str(kernel.__module__).partition('.')[0]
+        if self._depth == 1 and package.startswith('soft_'):
+            self._note = threading.Timer(PATIENCE, _tell, [package, kernel.__name__])
+            self._note.daemon = True
+            self._note.start()
+
+    def on_end(self, ended: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._note is not None:
+            self._note.cancel()
+            self._note = None
+
+
+def _tell(package: str, kernel: str) -> None:
+    print(f'{package}: compiling {kernel}, once on this machine ...', file=sys.stderr, flush=True)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+FLOAT64 = np.dtype(np.float64)
 
 
 def as_array(name: str, value: Any) -> Array:
@@ -38,6 +39,15 @@ def as_array(name: str, value: Any) -> Array:
         where = np.argwhere(~np.isfinite(array))[0].tolist()
         raise ValueError(f'{name}: expected finite numbers, got {array[tuple(where)]} at index {where}')
     return array
+
+
+def are_vectors(n: int, *values: Any) -> bool:
+    """True if all are arrays (n,) as compiled code takes them: float64, in C order, aligned and writeable."""
+    shape = (n,)
+    for a in values:
+        if type(a) is not np.ndarray or a.shape != shape or a.dtype != FLOAT64 or not a.flags.carray:
+            return False
+    return True
 
 
 def as_states(n: int, **values: Any) -> tuple[dict[str, Array], bool]:

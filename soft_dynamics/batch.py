@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from .borrow import borrowed
 from .chain import ELEMENT
 from .forward import OK, forward_dynamics
 from .inverse import inverse_dynamics_in, workspace
@@ -19,75 +18,62 @@ BLOCKS = 64  # of states that share scratch memory, and that threads take one at
 
 
 @inline
-def _plain_state(chain, a, b, c, out):
-    """True if three states have the right length and only finite numbers (or a sum beyond what a double holds)."""
-    n = chain[0].nv
-    if a.size != n or b.size != n or c.size != n or out.size != n:
-        return False
+def _finite(a):
+    """True if the sum of the numbers is finite; a NaN or an infinity among them makes it false."""
     total = 0.0
-    for i in range(n):
-        total += a[i] + b[i] + c[i]
+    for i in range(a.size):
+        total += a[i]
     return math.isfinite(total)
 
 
 @inline
-def _all_finite(out):
-    """True if the sum of the numbers is finite, which it is not beside a NaN or an infinity."""
-    total = 0.0
-    for i in range(out.size):
-        total += out[i]
-    return math.isfinite(total)
-
-
-@inline
-def _inverse_one(raw, q, qd, qdd, tau, work):
-    raw, q, qd, qdd = borrowed(raw), borrowed(q), borrowed(qd), borrowed(qdd)
-    tau, work = borrowed(tau), borrowed(work)
-    chain = raw.view(ELEMENT)
-    if not _plain_state(chain, q, qd, qdd, tau):
-        return 1
-    inverse_dynamics_in(chain, q, qd, qdd, work[:0], work, tau)
-    return 0 if _all_finite(tau) else 1
+def _finite_state(a, b, c):
+    return _finite(a) and _finite(b) and _finite(c)
 
 
 @njit(cache=True, error_model='numpy')
 def inverse_one(raw, q, qd, qdd, tau):
-    """`inverse_dynamics` of one state, for the quickest way in: 0, or not if state or forces are no plain ones."""
-    return _inverse_one(raw, q, qd, qdd, tau, workspace(raw.view(ELEMENT)))
+    """Write `inverse_dynamics` of one state into tau. Returns False if an argument or the result is not finite.
+
+    raw: the numbers of a chain, because numba recognizes an array of doubles faster than one of records.
+    """
+    if not _finite_state(q, qd, qdd):
+        return False
+    chain = raw.view(ELEMENT)
+    work = workspace(chain)
+    inverse_dynamics_in(chain, q, qd, qdd, work[:0], work, tau)
+    return _finite(tau)
 
 
 @njit(cache=True, error_model='numpy')
 def forward_one(raw, q, qd, tau, qdd):
     """`forward_dynamics` of one state, likewise; qdd comes in as zeros."""
-    raw, q, qd, tau, qdd = borrowed(raw), borrowed(q), borrowed(qd), borrowed(tau), borrowed(qdd)
-    chain = raw.view(ELEMENT)
-    if not _plain_state(chain, q, qd, tau, qdd):
-        return 1
-    status = forward_dynamics(chain, q, qd, tau, raw[:0].reshape((0, 6)), qdd)
-    return 0 if status == OK and _all_finite(qdd) else 1
+    if not _finite_state(q, qd, tau):
+        return False
+    status = forward_dynamics(raw.view(ELEMENT), q, qd, tau, raw[:0].reshape((0, 6)), qdd)
+    return status == OK and _finite(qdd)
 
 
 @njit(cache=True, error_model='numpy')
 def linearize_one(raw, q, qd, tau, fixed, A, B):
-    """`state_matrices` of one state, likewise, under the forces tau."""
+    """`state_matrices` of one state under the forces tau, likewise."""
     chain, n = raw.view(ELEMENT), q.size
     qdd = np.zeros(n)
-    if forward_one(raw, q, qd, tau, qdd):
-        return 1
+    if not forward_one(raw, q, qd, tau, qdd):
+        return False
     dq, dv, M = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
     inverse_derivatives(chain, q, qd, qdd, raw[:0].reshape((0, 6)), dq, dv, M)
     status = state_matrices(dq, dv, M, fixed, A, B)
-    return 0 if status == OK and math.isfinite(A.sum()) else 1
+    return status == OK and math.isfinite(A.sum())
 
 
 @njit(cache=True, error_model='numpy')
 def derivatives_one(raw, q, qd, qdd, dq, dv, M):
     """`inverse_derivatives` of one state, likewise."""
-    chain = raw.view(ELEMENT)
-    if not _plain_state(chain, q, qd, qdd, q):
-        return 1
-    inverse_derivatives(chain, q, qd, qdd, raw[:0].reshape((0, 6)), dq, dv, M)
-    return 0 if math.isfinite(dq.sum()) else 1
+    if not _finite_state(q, qd, qdd):
+        return False
+    inverse_derivatives(raw.view(ELEMENT), q, qd, qdd, raw[:0].reshape((0, 6)), dq, dv, M)
+    return math.isfinite(dq.sum())
 
 
 @njit(cache=True, parallel=True, error_model='numpy')

@@ -1,8 +1,10 @@
 """Arrays without reference counts, for the recursions.
 
-numba counts every view of an array (`work[i]`) up and down by an atomic instruction, and in the branches of a recursion
-it does not see that the two cancel: half of the time of inverse dynamics went there. A borrowed array is not counted,
-nor are its views.
+numba counts every view of an array (`work[i]`) up and down by an atomic instruction. In the branches of a recursion it
+does not see that the two cancel. A borrowed array is not counted, nor are its views.
+
+It buys a factor of 2.9 in inverse dynamics and of 2.0 in forward dynamics of 16 joints, compiled loops:
+`make bench ARGS='--only borrow'`. To do without, let `borrowed` return its argument.
 """
 
 from __future__ import annotations

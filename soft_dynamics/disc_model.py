@@ -5,18 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from . import disc_dynamics
-from .announce import Announced
 from .arguments import Array
 from .assembly import SPRING, assemble
 from .chain import Elements
 from .description import Description, Disc
 from .disc_dynamics import Discs
 from .forward import OK
-
-_inverse = Announced(disc_dynamics.inverse_discs)
-_forward = Announced(disc_dynamics.forward_discs)
-_inverse_many = Announced(disc_dynamics.inverse_discs_many)
-_forward_many = Announced(disc_dynamics.forward_discs_many)
 
 
 class DiscModel:
@@ -59,10 +53,10 @@ class DiscModel:
         tau, ground, wrench = np.empty_like(q), np.empty((len(q), 6)), self._wrenches(wrench)
         part = self._parts[gravity, elastic]
         if len(q) == 1:
-            n, f = _inverse(part, q[0], qd[0], qdd[0], wrench[0], tau[0])
+            n, f = disc_dynamics.inverse_discs(part, q[0], qd[0], qdd[0], wrench[0], tau[0])
             ground[0] = *n, *f
         else:
-            _inverse_many(part, q, qd, qdd, wrench, tau, ground)
+            disc_dynamics.inverse_discs_many(part, q, qd, qdd, wrench, tau, ground)
         return tau, ground
 
     def forward(
@@ -72,8 +66,8 @@ class DiscModel:
         q, qd, tau, wrench = states['q'], states['qd'], states['tau'], self._wrenches(wrench)
         part, status = self._parts[gravity, elastic], np.full(len(q), OK)
         if len(q) == 1:
-            status[0] = _forward(part, q[0], qd[0], tau[0], wrench[0], qdd[0])
+            status[0] = disc_dynamics.forward_discs(part, q[0], qd[0], tau[0], wrench[0], qdd[0])
         else:
-            _forward_many(part, q, qd, tau, wrench, qdd, status)
+            disc_dynamics.forward_discs_many(part, q, qd, tau, wrench, qdd, status)
         bad = status[status != OK]
         return int(bad[0]) if bad.size else OK

@@ -15,14 +15,12 @@ from .kinematics import jacobian, poses
 def frames_and_jacobian(raw, elements, q, X, J):
     """Write the poses X (k, 4, 4) of the frames behind some elements and the Jacobian J (6, nv) of the last element's.
 
-    raw: the numbers of a chain. Returns 0, or not if q has another length or what was written is not finite.
+    raw: the numbers of a chain. Returns False if the result is not finite.
     """
     chain = raw.view(ELEMENT)
-    if q.size != chain[0].nv:
-        return 1
     every = np.empty((chain.size, 4, 4))
     poses(chain, q, every)
     for k in range(elements.size):
         X[k] = every[elements[k]]
     jacobian(chain, q, chain.size - 1, J)
-    return 0 if math.isfinite(X.sum() + J.sum()) else 1
+    return math.isfinite(X.sum() + J.sum())

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import steppers
-from .announce import Announced
 from .arguments import Array
 from .errors import NotConverged
 from .steppers import DONE, SDIRK_C, Plant, Steps
 
 HALVINGS = 6  # down to a 64th of the step
 
-_sdirk4 = Announced(steppers.sdirk4)
 _NOT_KEPT = np.full(1, -1, np.int64)
 
 
@@ -49,7 +47,7 @@ class Halving:
             failed = more if more == DONE else first + more
 
     def _step(self, steps: Steps) -> int:
-        return int(_sdirk4(self.plant, *self.state, steps, self.tolerance, *self.kept))
+        return int(steppers.sdirk4(self.plant, *self.state, steps, self.tolerance, *self.kept))
 
     def _halves(self, start: float, length: float, halvings: int) -> None:
         """Take one step as two, and each of them likewise if need be."""

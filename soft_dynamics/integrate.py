@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from . import steppers
-from .announce import Announced
 from .arguments import Array
 from .errors import NotConverged
 from .forward import OK
@@ -27,12 +26,6 @@ Indices = npt.NDArray[np.int64]
 Source = Callable[
     [Array], Array
 ]  # times (any shape) to inputs (motions or 1 if all are alike, that shape, m)
-
-_sdirk4 = Announced(steppers.sdirk4)
-_sdirk4_many = Announced(steppers.sdirk4_many)
-_rk4 = Announced(steppers.rk4)
-_rk4_many = Announced(steppers.rk4_many)
-_accelerations = Announced(steppers.accelerations)
 
 
 @dataclass(frozen=True)
@@ -127,16 +120,16 @@ class _Run:
         implicit, failed = self.options.method == 'implicit', np.full(len(now.x), steppers.DONE, np.int64)
         if len(now.x) != 1:
             if implicit:
-                _sdirk4_many(plant, *now, self.vd, steps, self.options.tolerance, *out, failed)
+                steppers.sdirk4_many(plant, *now, self.vd, steps, self.options.tolerance, *out, failed)
             else:
-                _rk4_many(plant, *now, steps, *out, failed)
+                steppers.rk4_many(plant, *now, steps, *out, failed)
             return failed
         own = steps._replace(u=steps.u[0])
         one, kept = (now.x[0], now.v[0]), (out.x[0], out.v[0])
         if implicit:
-            failed[0] = _sdirk4(plant, *one, self.vd[0], own, self.options.tolerance, *kept)
+            failed[0] = steppers.sdirk4(plant, *one, self.vd[0], own, self.options.tolerance, *kept)
         else:
-            failed[0] = _rk4(plant, *one, own, *kept)
+            failed[0] = steppers.rk4(plant, *one, own, *kept)
         return failed
 
     def go_on(self, k: int, failed: int, steps: Steps, starts: Array) -> None:
@@ -196,7 +189,7 @@ def _solve_one(
         x, v, out = np.ascontiguousarray(y[:nx]), np.ascontiguousarray(y[nx:]), np.zeros(nx + n)
         u = source(np.asarray(now))
         steppers.coordinate_rates(plant.chain, x, v, out[:nx])
-        if _accelerations(plant, x, v, u[min(k, len(u) - 1)], work, external, out[nx:]) != OK:
+        if steppers.accelerations(plant, x, v, u[min(k, len(u) - 1)], work, external, out[nx:]) != OK:
             reason = 'a coordinate moves no mass in this pose; the implicit method may pass'
             raise NotConverged(float(now), (x, v), reason)
         progress(now)

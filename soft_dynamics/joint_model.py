@@ -8,7 +8,7 @@ import numpy as np
 
 from . import batch, energy, kinematics, springs
 from .actuation import actuators
-from .announce import Announced
+from .announce import announce_compilations
 from .arguments import Array
 from .assembly import SPRING, assemble
 from .chain import Elements
@@ -18,22 +18,10 @@ from .forward import OK, forward_dynamics
 from .inverse import inverse_dynamics
 from .linear import inverse_derivatives
 
-_inverse = Announced(inverse_dynamics)
-_forward = Announced(forward_dynamics)
-_inverse_many = Announced(batch.inverse_many)
-_forward_many = Announced(batch.forward_many)
-_derivatives_many = Announced(batch.derivatives_many)
-_poses = Announced(kinematics.poses)
-_poses_many = Announced(batch.poses_many)
-_derivatives = Announced(inverse_derivatives)
-_state_matrices = Announced(batch.state_matrices)
-_jacobian = Announced(kinematics.jacobian)
-_material = Announced(energy.material)
-_gravity_energy = Announced(energy.gravity_energy)
-_spring_forces = Announced(springs.spring_forces)
-
 NO_STIFFNESS = np.zeros((0, 0))
 NO_WRENCH = np.zeros((0, 6))
+
+announce_compilations()
 
 
 class JointModel:
@@ -78,19 +66,19 @@ class JointModel:
         """(forces, wrench (n, f) of the ground about the world's origin), without the springs between discs."""
         tau, ground = np.empty_like(x), np.empty((x.shape[0], 6))
         if x.shape[0] == 1:
-            n, f = _inverse(chain, x[0], v[0], vd[0], wrench[0], tau[0])
+            n, f = inverse_dynamics(chain, x[0], v[0], vd[0], wrench[0], tau[0])
             ground[0] = *n, *f
         else:
-            _inverse_many(chain, x, v, vd, wrench, tau, ground)
+            batch.inverse_many(chain, x, v, vd, wrench, tau, ground)
         return tau, ground
 
     def forward(self, chain: Elements, x: Array, v: Array, tau: Array, wrench: Array, vd: Array) -> int:
         """Write the accelerations into vd, which holds the given ones of prescribed coordinates."""
         status = np.full(x.shape[0], OK)
         if x.shape[0] == 1:
-            status[0] = _forward(chain, x[0], v[0], tau[0], wrench[0], vd[0])
+            status[0] = forward_dynamics(chain, x[0], v[0], tau[0], wrench[0], vd[0])
         else:
-            _forward_many(chain, x, v, tau, wrench, vd, status)
+            batch.forward_many(chain, x, v, tau, wrench, vd, status)
         bad = status[status != OK]
         return int(chain[bad[0]]['iv']) if bad.size else OK
 
@@ -99,9 +87,9 @@ class JointModel:
         count, n = x.shape
         dq, dv, M = np.empty((3, count, n, n))
         if count == 1:
-            _derivatives(chain, x[0], v[0], vd[0], NO_WRENCH, dq[0], dv[0], M[0])
+            inverse_derivatives(chain, x[0], v[0], vd[0], NO_WRENCH, dq[0], dv[0], M[0])
         else:
-            _derivatives_many(chain, x, v, vd, np.zeros((count, 0, 6)), dq, dv, M)
+            batch.derivatives_many(chain, x, v, vd, np.zeros((count, 0, 6)), dq, dv, M)
         return dq, dv, M
 
     def linearize(
@@ -121,8 +109,8 @@ class JointModel:
             own += further
         for i in range(count):
             if self.springs.size:
-                _spring_forces(self.springs, x[i], np.zeros(n), dq[i])
-            bad = _state_matrices(dq[i], dv[i], M[i], self.prescribed, A[i], B[i])
+                springs.spring_forces(self.springs, x[i], np.zeros(n), dq[i])
+            bad = batch.state_matrices(dq[i], dv[i], M[i], self.prescribed, A[i], B[i])
             if bad != OK:
                 return A, B, int(bad)
         return A, B, OK
@@ -131,9 +119,9 @@ class JointModel:
         """(spring forces, damper forces, stored energy) of the coordinates and of the springs between discs."""
         elastic, damping, stored = np.empty_like(x), np.empty_like(x), np.empty(x.shape[0])
         for i in range(x.shape[0]):
-            stored[i] = _material(self.chain, x[i], v[i], elastic[i], damping[i])
+            stored[i] = energy.material(self.chain, x[i], v[i], elastic[i], damping[i])
             if self.springs.size:
-                stored[i] += _spring_forces(self.springs, x[i], elastic[i], NO_STIFFNESS)
+                stored[i] += springs.spring_forces(self.springs, x[i], elastic[i], NO_STIFFNESS)
         return elastic, damping, stored
 
     def spring_force(self, x: Array) -> Array:
@@ -141,25 +129,25 @@ class JointModel:
         force = np.zeros_like(x)
         if self.springs.size:
             for i in range(x.shape[0]):
-                _spring_forces(self.springs, x[i], force[i], NO_STIFFNESS)
+                springs.spring_forces(self.springs, x[i], force[i], NO_STIFFNESS)
         return force
 
     def gravity_energy(self, x: Array) -> Array:
-        return np.array([_gravity_energy(self.chain, row) for row in x])
+        return np.array([energy.gravity_energy(self.chain, row) for row in x])
 
     def poses(self, x: Array) -> Array:
         """Pose of the frame behind every element (count, N, 4, 4)."""
         X = np.empty((x.shape[0], self.chain.size, 4, 4))
         if x.shape[0] == 1:
-            _poses(self.chain, x[0], X[0])
+            kinematics.poses(self.chain, x[0], X[0])
         else:
-            _poses_many(self.chain, x, X)
+            batch.poses_many(self.chain, x, X)
         return X
 
     def jacobian(self, x: Array, element: int) -> Array:
         J = np.empty((x.shape[0], 6, self.nv))
         for i in range(x.shape[0]):
-            _jacobian(self.chain, x[i], element, J[i])
+            kinematics.jacobian(self.chain, x[i], element, J[i])
         return J
 
     def actuation(self, x: Array) -> Array:

@@ -1,22 +1,19 @@
-"""Where numba keeps the compiled kernels: another folder whenever a file changes that kernels of others come from.
+"""Where numba keeps the compiled kernels: another folder whenever a file in a folder with kernels changes.
 
-numba looks at the file of a kernel only: it notices a change there, and would go on using what it compiled from the old
-text of another file that the kernel takes functions from. Nothing but the standard library is imported here, because
-tools/run.py asks before set-up.
+numba looks at the file of a kernel only. It would go on using what it compiled from the old text of another file, whose
+functions or constants the kernel takes. Nothing but the standard library is imported here, because tools/run.py asks
+before set-up.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import sys
 from pathlib import Path
 
-PACKAGES = ('soft_control', 'soft_dynamics', 'soft_estimation', 'soft_hw_bridge')
-KERNEL = re.compile(rb'@(njit|inline|intrinsic)\b|\bELEMENT\b')  # ELEMENT: the layout of what kernels work on
-IMPORT = re.compile(rb'^(?:from|import)\s.*?(?:\([^)]*\)|$)', re.MULTILINE)
-WORD = re.compile(rb'\w+')
+# Every kernel and every module that a kernel imports lies in one of these; folders inside them are not meant.
+KERNEL_FOLDERS = ('soft_control', 'soft_dynamics', 'soft_dynamics/geometry', 'soft_estimation')
 VARIABLE = 'NUMBA_CACHE_DIR'
 HERE = Path(__file__).absolute().parent.parent
 
@@ -46,13 +43,8 @@ def use_kernel_cache() -> None:
 
 
 def _fingerprint(packages: Path) -> str:
-    files = {path: path.read_bytes() for package in PACKAGES for path in (packages / package).rglob('*.py')}
-    kernels = {path: text for path, text in sorted(files.items()) if KERNEL.search(text)}
-    imported = {
-        word for text in kernels.values() for line in IMPORT.findall(text) for word in WORD.findall(line)
-    }
     fingerprint = hashlib.sha256()
-    for path, text in kernels.items():
-        if path.stem.encode() in imported:
-            fingerprint.update(path.relative_to(packages).as_posix().encode() + b'\0' + text)
+    for folder in KERNEL_FOLDERS:
+        for path in sorted((packages / folder).glob('*.py')):
+            fingerprint.update(f'{folder}/{path.name}\0'.encode() + path.read_bytes())
     return fingerprint.hexdigest()[:16]

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 from numpy import empty, zeros
 
-from .arguments import Array, as_array, as_states, finite
+from .arguments import Array, are_vectors, as_array, as_states, finite
+from .batch import derivatives_one, forward_one, inverse_one, linearize_one
 from .dampers import Dampers
 from .description import Description, Universal, from_mapping, load_description
 from .disc_model import DiscModel
 from .errors import SingularInertia
-from .fast_calls import FastCalls
 from .forward import OK
 from .joint_model import JointModel
 from .shape import Shape
 from .simulate import Trajectory, simulate
+from .tracking import tracking_forces
 
 Wrenches = Mapping[str, Any]
 
@@ -34,6 +35,7 @@ class Robot(Shape):
     _dampers: Dampers  # of discs, which are no joint's own
     _discs: DiscModel | None
     _link_lengths: Array | None  # if they are not those of the description
+    _raw_parts: tuple[Array, Array]  # numbers of the chain without springs and dampers; without gravity, too
 
     def __init__(self, description: Description) -> None:
         super().__init__(description)
@@ -44,11 +46,13 @@ class Robot(Shape):
 
     def _set_model(self, model: JointModel) -> None:
         plain = model.change.trivial and not model.springs.size and not self._dampers.any
-        chains = model.chain, model.variant(True, False, False), model.variant(False, False, False)
-        raw, weighed, bare = (chain.view(np.float64) for chain in chains)
-        elements = np.array(list(model.build.frames.values()))
-        fast = FastCalls(raw, self.nq, weighed, bare, elements)
-        self._set(_fast=fast, _model=model, _plain=plain)
+        self._set(
+            _model=model,
+            _plain=plain,
+            _raw=model.chain.view(np.float64),
+            _raw_parts=tuple(model.variant(g, False, False).view(np.float64) for g in (True, False)),
+            _frame_elements=np.array(list(model.build.frames.values())),
+        )
 
     # ---- making robots -------------------------------------------------------------------------------------------
 
@@ -103,13 +107,11 @@ class Robot(Shape):
         external: wrench (6,) or (count, 6) by frame name, world axes, at the frame's origin. The flags leave a term
         out.
         """
-        if self._plain and gravity and elastic and damping and external is None:
+        every_term = gravity and elastic and damping and external is None
+        if every_term and self._plain and are_vectors(self.nq, q, qd, qdd):
             tau: Array = empty(self.nq)
-            try:
-                if not self._fast.inverse(q, qd, qdd, tau):
-                    return tau
-            except (TypeError, ValueError):
-                pass  # one of the arguments is not a plain state: found out and named below
+            if inverse_one(self._raw, q, qd, qdd, tau):
+                return tau
         states, single = as_states(self.nq, q=q, qd=qd, qdd=qdd)
         wrench = self._wrenches(states['q'], external)
         tau = self._inverse(states, wrench, gravity, elastic, damping)[0]
@@ -133,13 +135,11 @@ class Robot(Shape):
         `simulate` always on the body rates, because b alpha' has no bound in a pose that it passes through.
         Raises SingularInertia if a coordinate moves no mass in this pose.
         """
-        if self._plain and gravity and elastic and damping and external is None and base_acceleration is None:
+        every_term = gravity and elastic and damping and external is None and base_acceleration is None
+        if every_term and self._plain and are_vectors(self.nq, q, qd, tau):
             qdd: Array = zeros(self.nq)
-            try:
-                if not self._fast.forward(q, qd, tau, qdd):
-                    return qdd
-            except (TypeError, ValueError):
-                pass  # as in inverse_dynamics
+            if forward_one(self._raw, q, qd, tau, qdd):
+                return qdd
         states, single = as_states(self.nq, q=q, qd=qd, tau=tau)
         model, count = self._model, states['q'].shape[0]
         vd = self._given_accelerations(base_acceleration, count)
@@ -169,7 +169,8 @@ class Robot(Shape):
     def inverse_derivatives(self, q: Any, qd: Any, qdd: Any) -> tuple[Array, Array, Array]:
         """Exact (dtau/dq, dtau/dqd, M) of inverse dynamics without springs and dampers, gravity included."""
         dq, dv, M = empty((3, self.nq, self.nq))
-        if self._goes(self._fast.derivatives, q, qd, qdd, dq, dv, M):
+        plain = self._plain and are_vectors(self.nq, q, qd, qdd)
+        if plain and derivatives_one(self._raw_parts[0], q, qd, qdd, dq, dv, M):
             return dq, dv, M
         states, single = as_states(self.nq, q=q, qd=qd, qdd=qdd)
         dq, dv, M = self._derivatives(states['q'], states['qd'], states['qdd'], gravity=True)
@@ -222,7 +223,8 @@ class Robot(Shape):
     def tracking_forces(self, q: Any, qd: Any, q_r: Any, qd_r: Any, qdd_r: Any) -> Array:
         """M(q) qdd_r + C(q, qd) qd_r + g(q) + k(q_r) + d(q, qd_r): let a robot at q go with q_r.     [Wang, eq. 9]"""
         tau: Array = empty(self.nq)
-        if self._goes(self._fast.track, q, qd, q_r, qd_r, qdd_r, tau):
+        plain = self._plain and are_vectors(self.nq, q, qd, q_r, qd_r, qdd_r)
+        if plain and tracking_forces(self._raw, *self._raw_parts, q, qd, q_r, qd_r, qdd_r, tau):
             return tau
         states, single = as_states(self.nq, q=q, qd=qd, q_r=q_r, qd_r=qd_r, qdd_r=qdd_r)
         q, qd, q_r, qd_r, qdd_r = states.values()
@@ -262,7 +264,8 @@ class Robot(Shape):
         """
         A: Array = empty((2 * self.nq, 2 * self.nq))
         B: Array = empty((2 * self.nq, self.nq))
-        if self._goes(self._fast.linearize, q, qd, tau, self._model.prescribed, A, B):
+        plain = self._plain and are_vectors(self.nq, q, qd, tau)
+        if plain and linearize_one(self._raw, q, qd, tau, self._model.prescribed, A, B):
             return A, B
         states, single = as_states(self.nq, q=q, qd=qd, tau=tau)
         x, v, force = self._joint_forces(states, True, True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
-from .arguments import Array, as_array, as_states, finite
+from .arguments import Array, are_vectors, as_array, as_states, finite
 from .description import Description
-from .fast_calls import FastCalls
+from .frames import frames_and_jacobian
 from .geometry.centerline import centerline, element_lengths
 from .joint_model import JointModel
 
@@ -24,8 +24,10 @@ class Shape:
     frame_names: tuple[str, ...]
     chamber_names: tuple[str, ...]
     _model: JointModel
-    _fast: FastCalls
-    _plain: bool  # whether `_fast` serves: coordinates are those of the joints, springs and dampers their own
+    # True if coordinates are those of the joints, and springs and dampers their own: one kernel does a whole call.
+    _plain: bool
+    _raw: Array  # the numbers of the chain
+    _frame_elements: npt.NDArray[np.intp]
 
     def __init__(self, description: Description) -> None:
         model = JointModel(description)
@@ -76,16 +78,10 @@ class Shape:
         """(forward_kinematics(q), jacobian(q, 'tip')), at a fraction of the price of both."""
         X: Array = np.empty((len(self.frame_names), 4, 4))
         J: Array = np.empty((6, self.nq))
-        if self._goes(self._fast.kinematics, q, X, J):
+        plain = self._plain and are_vectors(self.nq, q)
+        if plain and frames_and_jacobian(self._raw, self._frame_elements, q, X, J):
             return X, J
         return self.forward_kinematics(q), self.jacobian(q, 'tip')
-
-    def _goes(self, fast_call: Callable[..., Any], *arguments: Any) -> bool:
-        """Whether the short way into compiled code did it; what it does not take the long way refuses in words."""
-        try:
-            return self._plain and not fast_call(*arguments)
-        except (TypeError, ValueError):
-            return False
 
     def _element(self, frame: str, argument: str = 'frame') -> int:
         if isinstance(frame, str):

@@ -34,6 +34,9 @@ def states() -> None:
         robot.forward_kinematics(q)
         robot.jacobian(q, 'tip')
     robot.centerline(one, T)
+    robot.forward_dynamics(one, one, robot.inverse_dynamics(one, one, one))
+    robot.inverse_derivatives(one, one, one)
+    robot.frames_and_jacobian(one)
     for q in np.full(bent.nq, 0.3), np.full((2, bent.nq), 0.3):
         bent.forward_dynamics(q, q, bent.inverse_dynamics(q, q, q))
         bent.elastic(q)

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import kinematics
-from ..announce import Announced
 from ..arguments import Array
 from ..chain import ARC, PRISMATIC, Elements
 from ..description import Hinge
 
 if TYPE_CHECKING:
     from ..shape import Shape
-
-_centerline = Announced(kinematics.centerline)
 
 
 def element_lengths(chain: Elements) -> Array:
@@ -52,5 +49,5 @@ def centerline(robot: Shape, q: Array, s: Array) -> Array:
     lengths, base = element_lengths(chain), robot._model.build.frames['base']
     points = np.empty((x.shape[0], s.size, 3))
     for i in range(x.shape[0]):
-        _centerline(chain, x[i], base, lengths, s, points[i])
+        kinematics.centerline(chain, x[i], base, lengths, s, points[i])
     return points
