@@ -97,7 +97,9 @@ class FakeNode:
         told = self.lie(self.pressure)
         self.firmware.measure([round(min(max(p, -1e9), 1e9)) for p in told.tolist()])
         answer = self.firmware.feed(data, self._now_us())
-        for message in MessageStream(CODEC).feed(data):
+        messages = MessageStream(CODEC).feed(data)
+        assert messages or self.firmware.times_set == count, 'it obeyed a damaged message'
+        for message in messages:
             if message.kind == 'S' and self.firmware.times_set > count:
                 self.contact_t = self.world.boot
                 self._note(message, sent_t, connection, before)

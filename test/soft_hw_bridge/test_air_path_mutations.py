@@ -128,10 +128,6 @@ SERIAL_RULES: dict[str, tuple[str, ...]] = {
             'sequence != (self._sequence - 1) % _NUMBERS',
         ),
     ),
-    'I8 epoch and sequence read back': (
-        *('serial_port.py', 'if epoch != self._epoch:', 'if False:'),
-        *('serial_port.py', 'if (sequence, held) != (', 'if False and (sequence, held) != ('),
-    ),
     'I10 checksum in the device': (
         FIRMWARE,
         'crc16(frame, n - 2) != (frame[n - 2] | frame[n - 1] << 8)',
