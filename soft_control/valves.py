@@ -26,6 +26,7 @@ class Valves:
     def __init__(self, robot: Description) -> None:
         actuation = robot.actuation
         self._lag, self._timeout = actuation.valve_lag, robot.safety.command_timeout  # [s]
+        self._range = actuation.pressure_min, actuation.pressure_max  # [Pa]
         self._inflated = _INFLATED * max(actuation.pressure_max, -actuation.pressure_min)  # [Pa]
         self._patience = _EMPTY_TIME + _EMPTY_LAGS * actuation.valve_lag  # [s]
         self.begin(np.zeros(len(actuation.chambers)))
@@ -51,7 +52,7 @@ class Valves:
             return
         if not empty or math.isinf(self._measured_t):
             self._followed_t = t
-        self._measured_t, self._measured = t, pressure
+        self._measured_t, self._measured = t, np.clip(pressure, *self._range)
 
     def bounds(self) -> tuple[Array, Array]:
         """Return (least, most) [Pa] of model and measurement: a stuck chamber sensor is not held against the state."""

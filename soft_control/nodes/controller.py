@@ -282,9 +282,9 @@ class ControllerNode(ManagedNode):
         pressure = np.asarray(message.pressure)
         if tuple(message.names) != self.robot.chamber_names:
             return
-        if pressure.size == len(self.robot.chamber_names) and np.all(np.isfinite(pressure)):
-            limits = self.loop.limits
-            pressure = np.clip(pressure, limits.pressure_min, limits.pressure_max)
+        limits = self.loop.limits  # no controller commands more: 1e308 is a mistake, not a wish for the largest
+        is_sensible = np.all((limits.pressure_min <= pressure) & (pressure <= limits.pressure_max))
+        if pressure.size == len(self.robot.chamber_names) and is_sensible:
             self._commanded = boot_time(), pressure
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:

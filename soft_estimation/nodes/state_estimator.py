@@ -241,7 +241,7 @@ class StateEstimator(ManagedNode):
             'failures': self._failures,
         }
         try:
-            if verdict.level == OK:
+            if verdict.level == OK or self._refused > self._tallied[2]:
                 verdict = self._doubts(now_ns) or verdict
             values |= self._estimator.report()
         except FAILURES as error:  # the next state finds out too, and starts anew

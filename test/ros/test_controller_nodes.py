@@ -145,8 +145,9 @@ def test_what_another_controller_commands_is_gone_on_from_within_limits_and_time
     node.trigger_configure()
     for pressure, age, begin in (
         (50e3, 0.0, 50e3),
-        (1e9, 0.0, ACTUATION.pressure_max),
-        (-1e9, 0.0, ACTUATION.pressure_min),
+        (1e9, 0.0, 50e3),  # not heard
+        (-1e9, 0.0, 50e3),
+        (np.nan, 0.0, 50e3),
         (50e3, SAFETY.command_timeout + 0.01, 0.0),
     ):
         node._on_command(command(pressure))

@@ -53,17 +53,34 @@ def _compiled() -> None:
         loop.step(0.001)
 
 
+def _stiffness() -> np.ndarray:
+    """Return d(k + g)/dq (8, 8) near rest [N m/rad]."""
+    steps = 1e-5 * np.eye(8)
+    rows = [ROBOT.inverse_dynamics(x, np.zeros(8), np.zeros(8)) for x in (*steps, *-steps)]
+    return np.asarray((np.array(rows[:8]) - np.array(rows[8:])).T / 2e-5)
+
+
+STIFFNESS, RNG = _stiffness(), np.random.default_rng(0)
+
+
 class Arm:
-    """An arm that stands still, as an estimator would tell it, and an ear for what it is commanded."""
+    """An arm that bends as its springs let it, as an estimator would tell it, and an ear for what it is commanded."""
 
     def __init__(self, node: Any) -> None:
-        self.node, self.q, self.alive = node, np.full(8, 0.02), True
+        self.node, self.q, self.alive, self.bends = node, np.full(8, 0.02), True, True
         self._states = node.create_publisher(SoftState, 'state', STATE)
         self.commands: list[ChamberPressures] = node.collect(ChamberPressures, 'pressure/command', COMMAND)
         node.create_timer(0.02, self._tell)
 
+    def _bend(self) -> None:
+        """Come a little nearer to where the last commands would hold it; a real one trembles, too."""
+        p = np.asarray(self.commands[-1].pressure) if self.commands else np.zeros(16)
+        held = 0.02 + np.linalg.solve(STIFFNESS, ROBOT.actuation(ROBOT.rest) @ p)
+        self.q = self.q + 0.2 * self.bends * (held - self.q) + 1e-9 * RNG.normal(size=self.q.size)
+
     def _tell(self) -> None:
         if self.alive:
+            self._bend()
             message = SoftState(
                 names=list(ROBOT.coordinate_names), q=float64s(self.q), qd=float64s(np.zeros(self.q.size))
             )
@@ -226,7 +243,7 @@ def test_the_other_controller_takes_over_without_a_bump(
     arm.until_highest(20e3, ACTUATION.pressure_max)
     node.spin_for(1.0)  # the trajectory
     node.spin_until(lambda: np.ptp([c.pressure for c in arm.commands[-20:]], axis=0).max() < 1.0, 'still arm')
-    before = np.array(arm.commands[-1].pressure)
+    before, arm.bends = np.array(arm.commands[-1].pressure), False  # what it does after that is not this test's
     change(node, CONFIGURATION, 'deactivate')
     arm.commands.clear()
     change(node, TASK, 'activate')

@@ -12,6 +12,7 @@ from loop_bench import DT, LIMITS, Bench
 from benchmarks.lying_states import BEGIN_T, HONEST, LIES, ROBOTS, Lie, frozen, run
 from soft_control.force_balance import LOAD, ForceBalance
 from soft_control.safety import Mode, State
+from soft_control.valves import Valves
 from soft_dynamics.frozen_samples import MOVED, REPEATS, FrozenSamples
 
 OF_STATES = [lie for lie in LIES if not lie.of_poses]
@@ -84,6 +85,14 @@ def test_a_chamber_sensor_that_shows_nothing_is_not_held_against_the_state() -> 
     for k in range(200):
         balance.feed(State(k * DT, robot.rest, np.zeros(8)), lambda: (0.0 * p, p))
     assert balance.wrong == ''
+
+
+def test_measured_pressures_that_cannot_be_explain_nothing() -> None:
+    valves = Valves(robot_of('honeycomb_arm').description)
+    valves.measured(0.0, np.r_[1e308, -1e308, np.nan, np.zeros(13)])
+    low, high = valves.bounds()
+    assert np.all(low == 0.0)
+    assert np.all(high == np.r_[LIMITS.pressure_max, np.zeros(15)])
 
 
 def test_an_arm_of_discs_is_not_judged() -> None:
