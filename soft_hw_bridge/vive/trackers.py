@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from soft_dynamics.counters import ERROR, OK, WARN, Status
-from soft_dynamics.geometry.quaternion import from_rotation
 from soft_dynamics.errors import one_line
+from soft_dynamics.geometry.quaternion import from_rotation
 from soft_hw_bridge.backoff import Backoff
 from soft_hw_bridge.errors import UNREADABLE, DeviceError
 from soft_hw_bridge.stream_health import StreamHealth

@@ -120,7 +120,10 @@ def test_motive_fuzzed_through_poll(motive: Any) -> None:
         natnet_encoder.server_info((4, 1), 10_000_000, 1511, False, '239.255.42.99'),
         packet(3, b'Bitstream,4.1\0'),
         packet(13, struct.pack('<QQ', 1, 2**63)),
-        *(natnet_encoder.frame(v, 7, bodies(['a', 'b']), FrameTimes(1.0, 2, 2**63, 4), 2) for v in ((3, 0), (4, 1))),
+        *(
+            natnet_encoder.frame(v, 7, bodies(['a', 'b']), FrameTimes(1.0, 2, 2**63, 4), 2)
+            for v in ((3, 0), (4, 1))
+        ),
         *(natnet_encoder.model_definitions(v, bodies(['a', 'b'])) for v in ((3, 0), (4, 1))),
     ]
     for data in damaged(valid, fuzz_count(2000, 100_000)):
@@ -157,7 +160,9 @@ PAGE = (
 
 
 @pytest.mark.parametrize('tag', [b'cfgcpf', b'cfgcpt', b'comrdtrate'])
-@pytest.mark.parametrize('number', [b'1e-300', b'1e-320', b'5e-324', b'1e300', b'inf', b'nan', b'-1', b'9' * 150, b'0'])
+@pytest.mark.parametrize(
+    'number', [b'1e-300', b'1e-320', b'5e-324', b'1e300', b'inf', b'nan', b'-1', b'9' * 150, b'0']
+)
 def test_numbers_of_the_page_are_plausible(tag: bytes, number: bytes) -> None:
     old = PAGE[PAGE.index(b'<' + tag) : PAGE.index(b'</' + tag)]
     with pytest.raises(MalformedPacket, match=tag.decode()):
@@ -218,7 +223,18 @@ def forever(data: bytes) -> Iterator[bytes]:
         lambda: iter([bytes(1000)]),
         lambda: iter([b'']),
     ],
-    ids='slow slow_head spaces continue redirect large chunk length zeros nothing'.split(),
+    ids=[
+        'slow',
+        'slow_head',
+        'spaces',
+        'continue',
+        'redirect',
+        'large',
+        'chunk',
+        'length',
+        'zeros',
+        'nothing',
+    ],
 )
 def test_a_page_takes_no_longer_than_its_time_out(pieces: Any) -> None:
     with page_server(pieces) as port, pytest.raises(DeviceError) as caught:
@@ -237,24 +253,26 @@ def test_a_page_is_read_in_linear_time() -> None:
 def test_box_fuzzed_through_poll() -> None:
     record = encode_record(1, 1, 0, [2**31 - 1] * 6)
     pages = damaged([PAGE], 10**9, seed=2)
-    with page_server(lambda: iter([HEAD + next(pages)])) as port:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as box:
-            box.bind((LOOPBACK, 0))
-            client = NetFtClient(FtConfig(LOOPBACK, box.getsockname()[1], port))
-            client._backoff.is_due = lambda _: True  # type: ignore[method-assign]
-            client.poll(0.0)
-            address = box.recvfrom(100)[1]
-            taken = 0
-            for k, data in enumerate(damaged([record, 3 * record], fuzz_count(2000, 100_000))):
-                box.sendto(data, address)
-                samples = client.poll(1.0)
-                taken += len(samples)
-                assert all(math.isfinite(x) for sample in samples for x in (*sample.force, *sample.torque))
-                assert client.status().message
-                client._is_stale = k % 3 == 0  # the page is read again
-            assert client.health.malformed > 100
-            assert taken > 10
-            client.close()
+    with (
+        page_server(lambda: iter([HEAD + next(pages)])) as port,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as box,
+    ):
+        box.bind((LOOPBACK, 0))
+        client = NetFtClient(FtConfig(LOOPBACK, box.getsockname()[1], port))
+        client._backoff.is_due = lambda _: True  # type: ignore[method-assign]
+        client.poll(0.0)
+        address = box.recvfrom(100)[1]
+        taken = 0
+        for k, data in enumerate(damaged([record, 3 * record], fuzz_count(2000, 100_000))):
+            box.sendto(data, address)
+            samples = client.poll(1.0)
+            taken += len(samples)
+            assert all(math.isfinite(x) for sample in samples for x in (*sample.force, *sample.torque))
+            assert client.status().message
+            client._is_stale = k % 3 == 0  # the page is read again
+        assert client.health.malformed > 100
+        assert taken > 10
+        client.close()
 
 
 # ---- fibers ----------------------------------------------------------------------------------------------------------
@@ -266,7 +284,9 @@ def measurement(**changes: Any) -> bytes:
 
 def metadata(**changes: Any) -> bytes:
     sensor = {'channel': 1, 'units': 'microstrain', 'gage pitch (mm)': 0.65} | changes
-    return odisi_emulator.encode_message({'message type': 'metadata', 'product': 'x' * 10**6, 'sensors': [sensor]})
+    return odisi_emulator.encode_message(
+        {'message type': 'metadata', 'product': 'x' * 10**6, 'sensors': [sensor]}
+    )
 
 
 DEEP = b'{"message type":' + b'[' * 100_000 + b']' * 100_000 + b'}\r\n0000\0'
@@ -276,8 +296,8 @@ DEEP = b'{"message type":' + b'[' * 100_000 + b']' * 100_000 + b'}\r\n0000\0'
     'attack',
     [
         lambda: metadata(**{'gage pitch (mm)': HUGE}),
-        lambda: metadata(**{'gages': [{'location (mm)': HUGE}]}),
-        lambda: metadata(**{'segments': [{'size': HUGE, 'index': HUGE, 'segment name': 'a' * 10**6}]}),
+        lambda: metadata(gages=[{'location (mm)': HUGE}]),
+        lambda: metadata(segments=[{'size': HUGE, 'index': HUGE, 'segment name': 'a' * 10**6}]),
         lambda: metadata(units='u' * 10**6),
         lambda: metadata() + measurement(milliseconds=HUGE),
         lambda: metadata() + measurement(**{'sequence number': 1, 'microseconds': 10**300}),

@@ -305,7 +305,10 @@ def test_faults_come_and_go_by_the_control_port(full_robot: str) -> None:
         ({'command': 'fault', 'device': 'ft'}, 'set must name at least one of silent, frozen'),
         ({'command': 'fault', 'device': 'ft', 'set': {'silnt': True}}, "fault must be one of .* got 'silnt'"),
         ({'command': 'fault', 'device': 'ft', 'set': {'silent': 1}}, 'silent must be true or false, got 1'),
-        ({'command': 'fault', 'device': 'ft', 'set': {'drop': 'x'}}, "drop must be a number of 0 to 1, got 'x'"),
+        (
+            {'command': 'fault', 'device': 'ft', 'set': {'drop': 'x'}},
+            "drop must be a number of 0 to 1, got 'x'",
+        ),
         ({'command': 'fault', 'device': 'ft', 'set': {'drop': 2}}, r'drop must be a number of 0 to 1, got 2'),
         (
             {'command': 'fault', 'device': 'ft', 'set': {'untracked': 'tip'}},
