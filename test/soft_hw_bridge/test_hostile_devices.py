@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import socket
 import struct
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fuzz import damaged, fuzz_count
+from test_rig import running
 
 from soft_hw_bridge.emulators import fbgs as fbgs_emulator
 from soft_hw_bridge.emulators import natnet_encoder
@@ -25,10 +27,19 @@ from soft_hw_bridge.emulators.openvr import OpenVrEmulator
 from soft_hw_bridge.emulators.shape import encode_frame
 from soft_hw_bridge.errors import DeviceError, MalformedPacket
 from soft_hw_bridge.fiber import fbgs, odisi, shp1
+from soft_hw_bridge.fiber.adapter import LARGEST, ShapeFrame
+from soft_hw_bridge.fiber.config import CoresConfig, FiberConfig, OdisiConfig
+from soft_hw_bridge.fiber.stream import FiberStream
 from soft_hw_bridge.ft.calibration import MAX_PAGE_BYTES, decode_page, fetch_calibration
 from soft_hw_bridge.ft.client import FtConfig, NetFtClient
 from soft_hw_bridge.natnet import decode
 from soft_hw_bridge.natnet.stream import MocapConfig, MocapStream
+from soft_hw_bridge.pressure.contact_lease import ContactLease
+from soft_hw_bridge.pressure.modbus_tcp import ModbusTcp
+from soft_hw_bridge.rig.config import RigConfig
+from soft_hw_bridge.rig.rig import Rig
+from soft_hw_bridge.vive.backend import TrackerPose, TrackingState
+from soft_hw_bridge.vive.trackers import Trackers
 
 LOOPBACK = '127.0.0.1'
 HUGE = 10**4000
@@ -342,3 +353,165 @@ def test_shp1_with_numbers_that_no_fiber_has(number: float) -> None:
     points[1, 1] = number
     with pytest.raises(MalformedPacket, match='p_FC_F beyond'):
         shp1.decode_frame(encode_frame(0, 0, {1: points}, spacing=0.01))
+
+
+FLOATS = np.array([np.nan, np.inf, -np.inf, 1e38, -1e38, 1e-45, 0.0, 1.0, 1e4, -1e5])
+
+
+@pytest.mark.filterwarnings('error')
+def test_shapes_of_any_numbers_are_finite_or_lost() -> None:
+    """From the frame to the message: what is published has plausible numbers, or NaN."""
+    config = FiberConfig(
+        protocol='odisi', cores=CoresConfig((5e-3,) * 3, (0.0, 2.1, 4.2)), odisi=OdisiConfig((1, 2, 3))
+    )
+    for protocol in (FiberConfig(protocol='shp1'), config):
+        stream, rng = FiberStream(protocol), np.random.default_rng(1)
+        frames: list[tuple[ShapeFrame, int]] = []
+        stream._client.read = lambda _, frames=frames: frames  # type: ignore[method-assign]
+        for _ in range(fuzz_count(1000, 50_000)):
+            s, numbers = np.sort(rng.uniform(0.0, 1.0, 5)), rng.choice(FLOATS, (5, 3))
+            fields = {'strain': numbers.T} if protocol is config else {'curvature_C': numbers}
+            try:
+                frames[:] = [(ShapeFrame(0, 0, None, s, **fields), 0)]
+            except MalformedPacket:
+                continue
+            for shape in stream.poll(0.0):
+                assert shape.frame.p_FC_F is not None
+                assert not np.any(np.abs(shape.frame.p_FC_F) > LARGEST['p_FC_F'])
+                assert not np.any(np.abs(shape.frame.curvature_C) > LARGEST['curvature_C'])
+
+
+# ---- trackers --------------------------------------------------------------------------------------------------------
+
+
+class WildBackend:
+    """Trackers with ever-new names, anywhere; sometimes the library itself fails."""
+
+    def __init__(self) -> None:
+        self.random = np.random.default_rng(1)
+        self.polls = 0
+
+    def connect(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def devices(self) -> list[str]:
+        return []
+
+    def poses(self) -> list[TrackerPose]:
+        self.polls += 1
+        if self.polls % 10 == 0:
+            raise UnicodeDecodeError('utf-8', b'\xff', 0, 1, 'a serial number')
+        X_VT = (
+            self.random.choice(FLOATS, (3, 4))
+            if self.polls % 2
+            else self.random.choice([-1.0, 0.0, 1.0], (3, 4))
+        )
+        matrix = tuple(map(tuple, X_VT.tolist()))
+        return [
+            TrackerPose(f'{self.polls}', TrackingState.OK, matrix),
+            TrackerPose('a', TrackingState.OK, matrix),
+        ]
+
+
+def test_trackers_of_any_name_and_place() -> None:
+    trackers = Trackers(WildBackend())
+    trackers._backoff.is_due = lambda _: True  # type: ignore[method-assign]
+    for _ in range(fuzz_count(2000, 100_000)):
+        for sample in trackers.poll():
+            assert all(map(math.isfinite, (*sample.p_WT, *sample.quat_WT)))
+        assert len(trackers.trackers) <= 64
+        assert trackers.status().message
+    assert trackers.refused > 1000
+
+
+# ---- virtual rig -----------------------------------------------------------------------------------------------------
+
+REQUESTS = [
+    json.dumps(request).encode()
+    for request in (
+        {
+            'command': 'fault',
+            'device': 'mocap',
+            'set': {'silent': True, 'untracked': ['a'], 'clock_jump_s': -5.5},
+        },
+        {'command': 'fault', 'device': 'ft', 'set': {'drop': 0.5, 'restart': True}},
+        {'command': 'load', 'mass': 0.5},
+        {'command': 'clear', 'device': 'ft'},
+        {'command': 'advance', 'seconds': 0.001},
+    )
+]
+ATTACKS = [
+    b'[' * 65_000,
+    b'[' * 8000,
+    b'{"a":' * 1600,
+    b'{"command": "' + b'\\u0000' * 1300 + b'"}',
+    *(b'{"command": "fault", "device": %s}' % value for value in (b'[]', b'{}', b'1', b'null')),
+    *(
+        b'{"command": "fault", "device": "ft", "set": %s}' % value
+        for value in (b'[1]', b'{"drop": NaN}', b'{"drop": 1e999}')
+    ),
+    b'{"command": "fault", "device": "mocap", "set": {"clock_jump_s": %s}}' % (b'9' * 4000),
+    b'{"command": "fault", "device": "mocap", "set": {"clock_jump_s": 1e308}}',
+    *(
+        b'{"command": "load", "mass": %s}' % value
+        for value in (b'1e308', b'9' * 4000, b'NaN', b'Infinity', b'1e-320x')
+    ),
+    *(b'{"command": "advance", "seconds": %s}' % value for value in (b'1e300', b'9' * 4000, b'Infinity')),
+    b'{"command": []}',
+    b'{"command": %s}' % (b'9' * 5000),
+    b'',
+]
+
+
+@pytest.mark.parametrize('attack', ATTACKS)
+def test_rig_refuses_and_lives_on(attack: bytes) -> None:
+    with running(Rig(RigConfig(pace='stepped'))) as client:
+        client._socket.send(attack)
+        answer = json.loads(client._socket.recv(65_535))
+        assert len(answer['error']) <= 300
+        assert client.advance(0.01) == pytest.approx(0.01)
+
+
+def test_rig_fuzzed_through_its_socket() -> None:
+    with running(Rig(RigConfig(pace='stepped'))) as client:
+        for data in damaged(REQUESTS, fuzz_count(2000, 100_000)):
+            client._socket.send(data)
+            client._socket.recv(65_535)
+        client.clear()
+        client.load(100.0)
+        assert client.advance(0.1) > 0.0
+
+
+# ---- Modbus ----------------------------------------------------------------------------------------------------------
+
+
+class Answer:
+    """A socket on which these bytes come, then the end."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def recv(self, size: int) -> bytes:
+        piece, self.data = self.data[:size], self.data[size:]
+        return piece
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+def test_modbus_answers_of_any_bytes_are_device_errors() -> None:
+    read, write = (
+        struct.pack('>HHHBBBHH', 1, 0, 7, 1, 3, 4, 5, 6),
+        struct.pack('>HHHBBHH', 1, 0, 6, 1, 16, 0, 2),
+    )
+    lease = ContactLease()
+    lease.start(1000.0)
+    refused = 0
+    for data in damaged([read, write, read[:5] + b'\x03\x01\x83\x02'], fuzz_count(2000, 100_000)):
+        modbus = ModbusTcp(('', 0), 1, 0.2, lease, connect=lambda *_, data=data: Answer(data))
+        try:
+            assert modbus.read(0, 2).size == 2
+        except DeviceError:
+            refused += 1
+    assert refused > 1000
