@@ -51,10 +51,14 @@ def decode(packet: bytes) -> list[VrDevice] | None:
     body = packet[_CHECKSUM.size :]
     if packet[: _CHECKSUM.size] != _CHECKSUM.pack(zlib.crc32(body)) or len(body) % _DEVICE.size:
         return None
-    return [
-        VrDevice(*device[:5], device[5].rstrip(b'\0').decode(errors='replace'), device[6:])
-        for device in _DEVICE.iter_unpack(body)
-    ]
+    return [_device(*values) for values in _DEVICE.iter_unpack(body)]
+
+
+def _device(
+    slot: int, kind: int, result: int, is_valid: bool, is_connected: bool, serial: bytes, *matrix: float
+) -> VrDevice:
+    text = serial.rstrip(b'\0').decode(errors='replace')
+    return VrDevice(slot, kind, result, is_valid, is_connected, text, matrix)
 
 
 class OpenVrEmulator:
