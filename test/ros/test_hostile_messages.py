@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -18,6 +19,7 @@ from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import serialize_message
 from ros.test_virtual_rig import full_robot
 from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples, SoftState
+from soft_robot_suite.srv import ForwardDynamics, InverseDynamics
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -221,3 +223,30 @@ def test_a_command_beyond_reason_is_not_taken_over(make_node: Callable[[str], An
     message.pressure = float64s(np.full(len(message.names), 1e3))
     subscription.callback(serialize_message(message))
     assert node._commanded is not None
+
+
+@pytest.mark.parametrize('service', [InverseDynamics, ForwardDynamics])
+def test_requests_that_make_no_sense_are_answered(
+    make_node: Callable[[str], Any], service: Any, tmp_path: Path
+) -> None:
+    node, zeros = make_node('dynamics'), float64s(np.zeros(ROBOT.nq))
+    os.mkfifo(tmp_path / 'fifo')
+    names = ('a' * 10**6, '\0', '..', '/', '/dev/zero', str(tmp_path / 'fifo'), '\x1b[31m', 'ä')
+    requests = [
+        *({'robot': name, 'count': 1, 'q': zeros} for name in names),
+        *({'count': count, 'q': zeros} for count in (0, 2, 2**32 - 1)),
+        *({'count': 1, 'q': float64s(np.full(ROBOT.nq, x))} for x in (np.nan, np.inf)),
+        *(
+            {'count': 1, 'q': zeros, 'pressure': float64s(np.full(n, 1e308))}
+            for n in (1, len(ROBOT.chamber_names))
+        ),
+        *({'count': 1, 'q': zeros, 'qd': float64s(np.full(ROBOT.nq, x))} for x in (1e200, -1e308)),
+    ]
+    call = node.on_inverse if service is InverseDynamics else node.on_forward
+    for fields in requests:
+        response = call(service.Request(**fields), service.Response())
+        assert len(response.message) <= 1000
+        result = response.tau if service is InverseDynamics else response.qdd
+        assert np.all(np.isfinite(result)) if response.success else response.message
+    assert node.refused > len(names)
+    assert call(service.Request(count=1, q=zeros), service.Response()).success
