@@ -27,6 +27,7 @@ _STAMP, _LENGTH = struct.Struct('<iI'), struct.Struct('<I')
 _NS = 1_000_000_000
 _NUMBER = np.dtype('<f8')
 _MOST_FORMS = 4, 16  # kept of one stream: of one length, and of how many lengths; its texts change little
+_MOST_BYTES = 1 << 17  # of a message; one of forty poses has 3 kB
 LITTLE_ENDIAN = b'\x00\x01'
 
 Texts = tuple[Any, ...]  # str, tuple[str, ...] and bool, in the order of the fields
@@ -49,7 +50,9 @@ class Flat(NamedTuple):
 
 
 def layout(data: bytes, fields: str) -> Layout:
-    """Walk through a message; ValueError if it is no little-endian CDR of these fields."""
+    """Walk through a message; ValueError if it is no little-endian CDR of these fields, or too long."""
+    if len(data) > _MOST_BYTES:
+        raise ValueError(f'expected at most {_MOST_BYTES} bytes, got {len(data)}')
     if data[:2] != LITTLE_ENDIAN:
         raise ValueError(f'expected little-endian CDR, got {data[:2].hex()}')
     texts: list[Any] = []

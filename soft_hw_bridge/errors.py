@@ -1,8 +1,20 @@
 """What can go wrong on a device link."""
 
+import struct
+
 
 class MalformedPacket(ValueError):
     """Bytes that are not a valid packet: the only error a decoder raises, whatever it is fed."""
+
+
+UNREADABLE = (
+    *(ValueError, ArithmeticError, LookupError, TypeError),
+    *(RecursionError, MemoryError, struct.error),
+)
+"""What reading bytes may raise: MalformedPacket, and the others where a decoder has a mistake.
+
+Whoever polls a device counts all of these as a malformed packet, so that no bytes end a bridge.
+"""
 
 
 class DeviceError(OSError):

@@ -14,6 +14,7 @@ from soft_control.predictive import PredictiveLaw
 from soft_control.references import JointPath
 from soft_dynamics.arguments import Array
 from soft_dynamics.boot_time import boot_time
+from soft_dynamics.errors import shown
 from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.run import run_node
 
@@ -81,7 +82,7 @@ def _columns(message: JointTrajectory, names: tuple[str, ...]) -> list[int]:
     """Return the place of every named joint among the coordinates."""
     strangers = [name for name in message.joint_names if name not in names]
     if strangers or not message.joint_names or len(set(message.joint_names)) != len(message.joint_names):
-        what = f'{strangers[0]!r}' if strangers else f'{len(message.joint_names)} names'
+        what = shown(strangers[0]) if strangers else f'{len(message.joint_names)} names'
         raise ValueError(f'joint_names: expected some of {", ".join(names)}, each once, got {what}')
     return [names.index(name) for name in message.joint_names]
 

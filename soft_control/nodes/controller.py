@@ -6,14 +6,12 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numba
 import numpy as np
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_srvs.srv import Trigger
@@ -24,6 +22,8 @@ from soft_control.safety import Memory, Mode, State
 from soft_dynamics.arguments import Array
 from soft_dynamics.boot_time import boot_time
 from soft_dynamics.counters import ERROR, OK, STALE, WARN, Status
+from soft_dynamics.errors import one_line
+from soft_dynamics.flat_messages import Flat
 from soft_dynamics.pace import Pace
 from soft_dynamics.pressure_limits import LONGEST_STEP
 from soft_dynamics.robot import Robot, load
@@ -31,13 +31,14 @@ from soft_dynamics.ros.conversions import flat_reader, flat_writer, float64s
 from soft_dynamics.ros.diagnostics import Diagnostics
 from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.lifecycle import ManagedNode
+from soft_dynamics.ros.message_guard import Refusals, read_message, subscribe
 from soft_dynamics.ros.message_watchdog import MessageWatchdog
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND
 from soft_dynamics.stamp_clock import StampClock
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # worth less than the next one
-_LARGEST = 200_000  # [bytes] of a reference: rclpy needs 10 ms and more for 100 kB, while no command is made
+_SENSIBLE = 2.0  # times the largest pressure: a command beyond is a mistake, not a wish for the largest
 _CYCLES_PER_TIMEOUT = 2.0  # commands further apart would vent the pressure bridge
 _DECLARE_TIME = (
     0.1  # [s] after activation, for the pressure bridge; DDS may drop a single message for the next
@@ -83,6 +84,7 @@ class ControllerNode(ManagedNode):
         _check_rate(self.robot, self.config.rate)
         self.loop = self._make_loop()
         self.refused = 0  # references
+        self.refusals = Refusals(self)  # of other messages
         self._stopped = False  # by an emergency stop, until deactivated
         self._commanded: tuple[float, Array] | None = None  # by whoever is in control: time, pressures
         self._told = (Mode.IDLE, '')
@@ -129,12 +131,11 @@ class ControllerNode(ManagedNode):
         def on_reference(data: bytes) -> None:
             t = boot_time()
             try:
-                if len(data) > _LARGEST:
-                    raise ValueError(f'expected at most {_LARGEST} bytes, got {len(data)}: take fewer points')
-                follow(t, deserialize_message(data, kind))
-            except ValueError as error:
+                follow(t, read_message(data, kind))
+            except (ValueError, ArithmeticError) as error:
                 self.refused += 1
-                self.get_logger().warning(f'reference refused: {error}', throttle_duration_sec=1.0)
+                text = one_line(str(error), 200)
+                self.get_logger().warning(f'reference refused: {text}', throttle_duration_sec=1.0)
 
         self.create_subscription(kind, topic, on_reference, COMMAND, raw=True)
 
@@ -216,12 +217,10 @@ class ControllerNode(ManagedNode):
         t = self.look()
         try:
             stamp_ns, (_, _, names, _), (q, qd, *_) = self._read_state.read(data)
-        except ValueError:
-            names, q, qd = (), np.empty(0), np.empty(0)
-        if names != self.robot.coordinate_names or not q.size == qd.size == self.robot.nq:
-            self.get_logger().warning(
-                f'state of other coordinates than those of {self.robot.name}', throttle_duration_sec=1.0
-            )
+            if names != self.robot.coordinate_names or not q.size == qd.size == self.robot.nq:
+                raise ValueError(f'state of other coordinates than those of {self.robot.name}')
+        except ValueError as error:
+            self.refusals.add('state', error)
             return
         self.loop.feed(State(self.stamps.time_of(stamp_ns), q, qd))
         self._awake_t = t
@@ -230,12 +229,14 @@ class ControllerNode(ManagedNode):
             self._cycle(t)
 
     def _on_measured(self, data: bytes) -> None:
-        with suppress(ValueError):
+        try:
             stamp_ns, (_, names, *_), (pressure,) = self._read_measured.read(data)
             t = boot_time()
             is_old = stamp_ns and t - self.stamps.time_of(stamp_ns) > self._measured_lasts
             if names == self.robot.chamber_names and pressure.size == len(names) and not is_old:
                 self.loop.feed_pressure(t, pressure)
+        except ValueError as error:
+            self.refusals.add('pressure/measured', error)
 
     def _on_silence(self) -> None:
         t = self.look()
@@ -274,18 +275,19 @@ class ControllerNode(ManagedNode):
     def _hear_others(self) -> None:
         """Listen to commands while this node gives none."""
         if self._others is None:
-            topic, callback = 'pressure/command', self._on_command
-            self._others = self.create_subscription(ChamberPressures, topic, callback, COMMAND)
+            topic, refuse = 'pressure/command', self.refusals.add
+            self._others = subscribe(self, ChamberPressures, topic, self._on_command, COMMAND, refuse)
 
-    def _on_command(self, message: ChamberPressures) -> None:
-        """Remember what whoever is in control commands."""
-        pressure = np.asarray(message.pressure)
-        if tuple(message.names) != self.robot.chamber_names:
-            return
-        limits = self.loop.limits  # no controller commands more: 1e308 is a mistake, not a wish for the largest
-        is_sensible = np.all((limits.pressure_min <= pressure) & (pressure <= limits.pressure_max))
-        if pressure.size == len(self.robot.chamber_names) and is_sensible:
-            self._commanded = boot_time(), pressure
+    def _on_command(self, message: Flat) -> None:
+        """Remember what whoever is in control commands; ValueError if it makes no sense."""
+        (_, names, *_), (pressure,) = message.texts, message.arrays
+        if names != self.robot.chamber_names or pressure.size != len(names):
+            raise ValueError(f'command of other chambers than those of {self.robot.name}')
+        limits = self.loop.limits
+        most = _SENSIBLE * max(limits.pressure_max, -limits.pressure_min)
+        if not np.all(np.abs(pressure) <= most):
+            raise ValueError(f'command of more than {_SENSIBLE:g} times the largest pressure')
+        self._commanded = boot_time(), np.clip(pressure, limits.pressure_min, limits.pressure_max)
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
         """Stop now if active, else when activated: whoever presses the button does not know the state."""
@@ -299,12 +301,13 @@ class ControllerNode(ManagedNode):
 
     def _status(self) -> Status:
         if not self.active:
-            return Status(STALE, 'not active')
+            return Status(STALE, 'not active', self.refusals.report())
         memory = self.loop.memory
         values = {
             'mode': memory.mode.value,
             'highest_pressure_pa': f'{np.max(memory.pressure):.0f}',
             'references_refused': self.refused,
+            **self.refusals.report(),
         }
         return Status(_LEVELS[memory.mode], memory.reason or 'following', values)
 

@@ -17,9 +17,11 @@ from soft_control.references import PosePath
 from soft_control.safety import pose_reference_fault
 from soft_control.task import TaskGains, TaskLaw
 from soft_dynamics.arguments import Array
+from soft_dynamics.errors import shown
 from soft_dynamics.geometry.se3 import inverse, pose_from_rpy
 from soft_dynamics.ros.conversions import pose_to_matrix, time_to_ns
 from soft_dynamics.ros.executor import in_passing
+from soft_dynamics.ros.message_guard import SMALL, subscribe
 from soft_dynamics.ros.run import run_node
 
 _MOCAP_LASTS = 0.5  # [s] motion capture is heard no more after so long
@@ -67,7 +69,7 @@ class TaskController(ControllerNode):
             if sensor.kind in ('mocap', 'vive') and sensor.frame in ('tip', self.robot.frame_names[-1]):
                 X_ST = inverse(pose_from_rpy(sensor.position, sensor.rpy))
                 topic, hear = f'{sensor.kind}/{sensor.name}/pose', partial(self._on_tip, sensor.kind, X_ST)
-                in_passing(self.create_subscription(PoseStamped, topic, hear, LATEST))
+                in_passing(subscribe(self, PoseStamped, topic, hear, LATEST, self.refusals.add, SMALL))
 
     def make_law(self, config: Config) -> Law:
         if config.law == 'predictive':
@@ -89,11 +91,8 @@ class TaskController(ControllerNode):
         elif t - self._mocap_t < _MOCAP_LASTS:
             return
         stamp_ns = time_to_ns(message.header.stamp)
-        try:
-            X_WF = self._from_frame('world' if frame == f'{kind}_world' else frame)
-            self.loop.feed_tip(self.stamps.time_of(stamp_ns), X_WF @ pose_to_matrix(message.pose) @ X_ST)
-        except ValueError as error:
-            self.get_logger().warning(f'{kind}: tip left out: {error}', throttle_duration_sec=5.0)
+        X_WF = self._from_frame('world' if frame == f'{kind}_world' else frame)
+        self.loop.feed_tip(self.stamps.time_of(stamp_ns), X_WF @ pose_to_matrix(message.pose) @ X_ST)
 
     def _follow_stream(self, t: float, message: PoseStamped) -> None:
         period, timeout = t - self._pose_t, self.config.reference_timeout or math.inf
@@ -127,7 +126,7 @@ class TaskController(ControllerNode):
         if frame == 'world':
             mount = self.robot.description.mount
             return inverse(pose_from_rpy(mount.position, mount.rpy))
-        raise ValueError(f'frame_id: expected world or base_link, got {frame!r}')
+        raise ValueError(f'frame_id: expected world or base_link, got {shown(frame)}')
 
 
 def main(args: list[str] | None = None) -> int:

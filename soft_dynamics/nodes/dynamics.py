@@ -27,6 +27,8 @@ from soft_dynamics.ros.report import USER_ERRORS
 from soft_dynamics.ros.run import run_node
 from soft_dynamics.twin import Twin
 
+_LONGEST_REASON = 1000  # characters in an answer
+
 
 @dataclass(frozen=True)
 class Config:
@@ -94,8 +96,8 @@ class DynamicsNode(Node):
             yield
             response.success = True
             self.answered += 1
-        except USER_ERRORS as error:
-            response.message = str(error)
+        except (*USER_ERRORS, ArithmeticError) as error:
+            response.message = str(error)[:_LONGEST_REASON]
             self.refused += 1
 
     def _robot(self, name: str) -> Robot:

@@ -8,7 +8,9 @@ from soft_robot_suite.msg import ChamberPressures, SoftState
 
 from soft_dynamics.arguments import Array
 from soft_dynamics.counters import RateCounter, Status, stream_status
-from soft_dynamics.ros.conversions import float64s, time_to_ns
+from soft_dynamics.flat_messages import Flat
+from soft_dynamics.ros.conversions import float64s, time_from_ns
+from soft_dynamics.ros.message_guard import Refusals, subscribe
 from soft_dynamics.ros.qos import SENSOR, STATE
 from soft_dynamics.twin import LONGEST_GAP, Twin
 
@@ -22,43 +24,38 @@ class Prediction:
         self._start_ns: int | None = None
         self._states = RateCounter()
         self._error = 0.0
+        self._refusals = Refusals(node)
         self._publisher = node.create_publisher(SoftState, 'state/predicted', STATE)
-        node.create_subscription(ChamberPressures, 'pressure/measured', self.on_pressure, SENSOR)
-        node.create_subscription(SoftState, 'state', self.on_state, STATE)
+        subscribe(node, ChamberPressures, 'pressure/measured', self.on_pressure, SENSOR, self._refusals.add)
+        subscribe(node, SoftState, 'state', self.on_state, STATE, self._refusals.add)
 
-    def on_pressure(self, msg: ChamberPressures) -> None:
-        measured = dict(zip(msg.names, msg.pressure, strict=False))
-        try:
-            self._pressure = np.array([measured[name] for name in self._twin.robot.chamber_names])
-        except KeyError as missing:
-            self._warn(f'pressure/measured lacks chamber {missing} of {self._twin.robot.name}')
+    def on_pressure(self, message: Flat) -> None:
+        """Take the pressures; ValueError if one is missing."""
+        (_, names, *_), (pressure,) = message.texts, message.arrays
+        measured = dict(zip(names, pressure.tolist(), strict=False))
+        missing = [name for name in self._twin.robot.chamber_names if name not in measured]
+        if missing:
+            raise ValueError(f'lacks chamber {missing[0]!r} of {self._twin.robot.name}')
+        self._pressure = np.array([measured[name] for name in self._twin.robot.chamber_names])
 
-    def on_state(self, msg: SoftState) -> None:
+    def on_state(self, message: Flat) -> None:
+        """Publish what the model predicts for the time of a state; ValueError if it is not of this robot."""
+        (frame_id, model, names, _), (q_measured, qd_measured, *_) = message.texts, message.arrays
         robot = self._twin.robot
-        if tuple(msg.names) != robot.coordinate_names:
-            self._warn(f'state is of {msg.model or "?"}, expected the coordinates of {robot.name}')
-            return
+        if names != robot.coordinate_names:
+            raise ValueError(f'it is of {model[:100] or "?"}, expected the coordinates of {robot.name}')
         if self._pressure is None:
             return
-        stamp_ns = time_to_ns(msg.header.stamp)
-        self._start_ns = stamp_ns if self._start_ns is None else self._start_ns
-        try:
-            q, qd = self._twin.feed((stamp_ns - self._start_ns) * 1e-9, msg.q, msg.qd, self._pressure)
-        except ValueError as error:
-            self._warn(f'state is not usable: {error}')
-            return
+        self._start_ns = message.stamp_ns if self._start_ns is None else self._start_ns
+        t = (message.stamp_ns - self._start_ns) * 1e-9
+        q, qd = self._twin.feed(t, q_measured, qd_measured, self._pressure)
         self._states.tick(self._now())
-        self._error = float(np.max(np.abs(q - msg.q)))
-        self._publisher.publish(
-            SoftState(
-                header=msg.header,
-                model=robot.name,
-                names=msg.names,
-                q=float64s(q),
-                qd=float64s(qd),
-                sources=['pressure'],
-            )
+        self._error = float(np.max(np.abs(q - q_measured)))
+        predicted = SoftState(
+            model=robot.name, names=list(names), q=float64s(q), qd=float64s(qd), sources=['pressure']
         )
+        predicted.header.stamp, predicted.header.frame_id = time_from_ns(message.stamp_ns), frame_id
+        self._publisher.publish(predicted)
 
     def status(self) -> Status:
         """Judge the stream of states and report how far the model is from them."""
@@ -68,11 +65,9 @@ class Prediction:
             **verdict.values,
             'largest error [rad or m]': f'{self._error:.3g}',
             'restarts': self._twin.restarts,
+            **self._refusals.report(),
         }
         return verdict._replace(values=values)
 
     def _now(self) -> float:
         return self._node.get_clock().now().nanoseconds * 1e-9
-
-    def _warn(self, text: str) -> None:
-        self._node.get_logger().warning(text, throttle_duration_sec=5.0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Point, PoseArray, PoseStamped, TransformStamped, WrenchStamped
@@ -20,14 +22,16 @@ from visualization_msgs.msg import Marker, MarkerArray
 from soft_dynamics.arguments import Array, as_array
 from soft_dynamics.counters import RateCounter, Status, stream_status
 from soft_dynamics.description import Sensor
+from soft_dynamics.flat_messages import Flat
 from soft_dynamics.geometry import urdf
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.geometry.tip_path import tip_path
 from soft_dynamics.geometry.tube import segment_pressures, tube
 from soft_dynamics.nodes.shape_markers import ArrowMarker, PathMarker, TubeMarker
 from soft_dynamics.robot import load
-from soft_dynamics.ros.conversions import float64s, time_to_ns, transform_from_matrix
+from soft_dynamics.ros.conversions import float64s, time_from_ns, time_to_ns, transform_from_matrix
 from soft_dynamics.ros.diagnostics import Diagnostics
+from soft_dynamics.ros.message_guard import LARGEST, SMALL, Refusals, subscribe
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND, DESCRIPTION, SENSOR, STATE
 from soft_dynamics.ros.run import run_node
@@ -90,7 +94,7 @@ class ShapePublisher(Node):
         self._robot = load(self.config.robot)
         self._model = urdf.model(self._robot)
         self._pressure = np.zeros(len(self._robot.chamber_names))
-        self._states = RateCounter()
+        self._states, self._refusals = RateCounter(), Refusals(self)
         self._shown_ns: dict[str, int] = {}
         self._world = self.config.frame_prefix + 'world'
         self._body = {kind: TubeMarker(kind, self._world) for kind in ('measured', 'predicted')}
@@ -104,16 +108,17 @@ class ShapePublisher(Node):
         self._idle = self.create_timer(1.0, self._show_rest, clock=Clock(clock_type=ClockType.STEADY_TIME))
         Diagnostics(self, self._robot.name, {'state': self.status})
 
-    def on_state(self, msg: SoftState) -> None:
+    def on_state(self, msg: Flat) -> None:
         self._idle.cancel()
         self._states.tick(self.get_clock().now().nanoseconds * 1e-9)
         self._on_shape(msg, 'measured')
 
-    def on_predicted(self, msg: SoftState) -> None:
+    def on_predicted(self, msg: Flat) -> None:
         self._on_shape(msg, 'predicted')
 
-    def on_pressure(self, msg: ChamberPressures) -> None:
-        measured = dict(zip(msg.names, msg.pressure, strict=False))
+    def on_pressure(self, msg: Flat) -> None:
+        (_, names, *_), (pressure,) = msg.texts, msg.arrays
+        measured = dict(zip(names, np.nan_to_num(pressure).tolist(), strict=False))
         self._pressure = np.array([measured.get(name, 0.0) for name in self._robot.chamber_names])
 
     def on_wrench(self, msg: WrenchStamped) -> None:
@@ -134,12 +139,8 @@ class ShapePublisher(Node):
 
     def on_trajectory(self, msg: JointTrajectory) -> None:
         times = [time_to_ns(point.time_from_start) * 1e-9 for point in msg.points]
-        try:
-            points = np.array([point.positions for point in msg.points], np.float64)
-            path = tip_path(self._robot, self._q, msg.joint_names, times, points)
-        except ValueError as error:
-            self.get_logger().warning(f'reference is not shown: {error}', throttle_duration_sec=5.0)
-            return
+        points = np.array([point.positions for point in msg.points], np.float64)
+        path = tip_path(self._robot, self._q, msg.joint_names, times, points)
         header = Header(stamp=self.get_clock().now().to_msg(), frame_id='world')
         self._show_plan(header, [Point(x=x, y=y, z=z) for x, y, z in path.tolist()])
 
@@ -155,7 +156,8 @@ class ShapePublisher(Node):
 
     def status(self) -> Status:
         t = self.get_clock().now().nanoseconds * 1e-9
-        return stream_status(self._states.rate(t), self._states.age(t), 0.0, _TIMEOUT)
+        verdict = stream_status(self._states.rate(t), self._states.age(t), 0.0, _TIMEOUT)
+        return verdict._replace(values={**verdict.values, **self._refusals.report()})
 
     def _create_publishers(self) -> None:
         self._description = self.create_publisher(String, 'robot_description', DESCRIPTION)
@@ -165,13 +167,17 @@ class ShapePublisher(Node):
         self._markers = self.create_publisher(MarkerArray, 'shape/markers', STATE)
 
     def _create_subscriptions(self) -> None:
-        self.create_subscription(SoftState, 'state', self.on_state, STATE)
-        self.create_subscription(SoftState, 'state/predicted', self.on_predicted, STATE)
-        self.create_subscription(ChamberPressures, 'pressure/measured', self.on_pressure, SENSOR)
-        self.create_subscription(WrenchStamped, 'ft/wrench', self.on_wrench, SENSOR)
-        self.create_subscription(PoseStamped, 'reference/pose', self.on_reference, COMMAND)
-        self.create_subscription(PoseArray, 'reference/poses', self.on_poses, COMMAND)
-        self.create_subscription(JointTrajectory, 'reference/configuration', self.on_trajectory, COMMAND)
+        topics: list[tuple[type[Any], str, Callable[[Any], None], QoSProfile, int]] = [
+            (SoftState, 'state', self.on_state, STATE, LARGEST),
+            (SoftState, 'state/predicted', self.on_predicted, STATE, LARGEST),
+            (ChamberPressures, 'pressure/measured', self.on_pressure, SENSOR, LARGEST),
+            (WrenchStamped, 'ft/wrench', self.on_wrench, SENSOR, SMALL),
+            (PoseStamped, 'reference/pose', self.on_reference, COMMAND, SMALL),
+            (PoseArray, 'reference/poses', self.on_poses, COMMAND, LARGEST),
+            (JointTrajectory, 'reference/configuration', self.on_trajectory, COMMAND, LARGEST),
+        ]
+        for kind, topic, callback, qos, most in topics:
+            subscribe(self, kind, topic, callback, qos, self._refusals.add, most)
 
     def _publish_description(self) -> None:
         self._description.publish(String(data=urdf.to_xml(self._model)))
@@ -190,17 +196,12 @@ class ShapePublisher(Node):
         self._shown_ns[what] = stamp_ns
         return True
 
-    def _on_shape(self, msg: SoftState, kind: str) -> None:
-        if tuple(msg.names) != self._robot.coordinate_names:
-            text = f'{kind} state is of {msg.model or "?"}, expected the coordinates of {self._robot.name}'
-            self.get_logger().warning(text, throttle_duration_sec=5.0)
-            return
-        if not self._due(kind, time_to_ns(msg.header.stamp)):
-            return
-        try:
-            self._show(as_array('q', msg.q), kind, msg.header.stamp)
-        except ValueError as error:
-            self.get_logger().warning(f'{kind} state is not usable: {error}', throttle_duration_sec=5.0)
+    def _on_shape(self, msg: Flat, kind: str) -> None:
+        _, model, names, _ = msg.texts
+        if names != self._robot.coordinate_names:
+            raise ValueError(f'it is of {model[:100] or "?"}, expected the coordinates of {self._robot.name}')
+        if self._due(kind, msg.stamp_ns):
+            self._show(as_array('q', msg.arrays[0]), kind, time_from_ns(msg.stamp_ns))
 
     def _show(self, q: Array, kind: str, stamp: object) -> None:
         """Publish what somebody looks at: to make the pictures takes more time than all else here."""

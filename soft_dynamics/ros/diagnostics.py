@@ -13,9 +13,11 @@ from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
 from soft_dynamics.counters import Status
+from soft_dynamics.errors import one_line
 from soft_dynamics.ros.qos import STATE
 
 _PERIOD = 1.0  # [s]
+_LONGEST_TEXT = 500  # characters: much of what is told came from outside
 
 
 class Diagnostics:
@@ -45,7 +47,10 @@ class Diagnostics:
         return DiagnosticStatus(
             level=bytes([status.level]),
             name=name,
-            message=status.message,
-            hardware_id=self.hardware_id,
-            values=[KeyValue(key=key, value=str(value)) for key, value in status.values.items()],
+            message=one_line(status.message, _LONGEST_TEXT),
+            hardware_id=one_line(self.hardware_id, _LONGEST_TEXT),
+            values=[
+                KeyValue(key=one_line(key, _LONGEST_TEXT), value=one_line(str(value), _LONGEST_TEXT))
+                for key, value in status.values.items()
+            ],
         )

@@ -15,9 +15,10 @@ from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples
 
 from soft_dynamics.arguments import Array, as_array
 from soft_dynamics.description import Sensor
-from soft_dynamics.flat_messages import FIELDS, Flat, FlatReader
-from soft_dynamics.ros.conversions import flat_reader, pose_to_matrix, time_to_ns, wrench_to_array
+from soft_dynamics.flat_messages import Flat
+from soft_dynamics.ros.conversions import pose_to_matrix, time_to_ns, wrench_to_array
 from soft_dynamics.ros.executor import in_passing
+from soft_dynamics.ros.message_guard import SMALL, subscribe
 from soft_dynamics.ros.qos import SENSOR
 from soft_estimation.body_poses import poses_from_quaternions
 from soft_estimation.nodes.estimator_config import POSE_KINDS, Setup
@@ -26,6 +27,7 @@ from soft_estimation.poses import pose
 from soft_estimation.sensing import wrench_at_base
 
 LEADERS = (*POSE_KINDS, 'fiber', 'ft')  # the first of them that is heard makes a state due
+_LARGEST_SHAPE = 4_000_000  # [bytes] that fiber_bridge sends of the longest fiber
 LEAD = 0.1  # [s] a leader that has been silent for longer is none
 NEWEST = QoSProfile(depth=1, reliability=SENSOR.reliability)
 EVERY = QoSProfile(depth=1000, reliability=SENSOR.reliability)  # with at_samples no sample is to be lost
@@ -63,7 +65,7 @@ class SensorInputs:
         node: Node,
         setup: Setup,
         offer: Callable[[Sample], None],
-        refuse: Callable[[str, ValueError], None],
+        refuse: Callable[[str, ValueError | ArithmeticError], None],
     ) -> None:
         self._node, self._setup, self._offer, self._refuse = node, setup, offer, refuse
         self._bodies = {kind: setup.named(kind) for kind in POSE_KINDS if setup.named(kind)}
@@ -134,27 +136,11 @@ class SensorInputs:
     def _hear(
         self, kind: str, message: type[Any], topic: str, callback: Callable[[Any], None]
     ) -> Subscription:
-        """Subscribe; messages that come often are taken as bytes, which costs a fraction."""
         keeps = EVERY if self._setup.config.at_samples else SENSOR if kind == 'pressure' else NEWEST
-        is_flat = message.__name__ in FIELDS
-        if is_flat:
-            callback = self._flat(kind, flat_reader(message), callback)
-        subscription = self._node.create_subscription(message, topic, callback, keeps, raw=is_flat)
+        most = _LARGEST_SHAPE if message is ShapeSamples else SMALL
+        subscription = subscribe(self._node, message, topic, callback, keeps, self._refuse, most)
         self._topics[subscription] = kind
         return subscription
-
-    def _flat(
-        self, kind: str, reader: FlatReader, callback: Callable[[Flat], None]
-    ) -> Callable[[bytes], None]:
-        def on_bytes(data: bytes) -> None:
-            try:
-                message = reader.read(data)
-            except ValueError as error:
-                self._refuse(kind, error)
-                return
-            callback(message)
-
-        return on_bytes
 
     def _on_frame(self, kind: str, msg: Flat) -> None:
         for subscription in self._single_bodies.pop(kind, ()):  # frames have it all, at a fifth of the cost

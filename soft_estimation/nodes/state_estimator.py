@@ -11,7 +11,7 @@ import numba
 from soft_robot_suite.msg import SoftState
 
 from soft_dynamics.counters import ERROR, OK, STALE, WARN, RateCounter, Status, stream_status
-from soft_dynamics.errors import SoftRobotError
+from soft_dynamics.errors import SoftRobotError, one_line
 from soft_dynamics.pace import Pace
 from soft_dynamics.ros.diagnostics import Diagnostics
 from soft_dynamics.ros.lifecycle import ManagedNode
@@ -146,7 +146,7 @@ class StateEstimator(ManagedNode):
             return
         try:
             is_due = sample.feed(self._estimator, t)
-        except ValueError as error:
+        except (ValueError, ArithmeticError) as error:
             self._refuse(sample.name, error)
             return
         self._sources.add(sample.kind)
@@ -162,9 +162,9 @@ class StateEstimator(ManagedNode):
             self._watchdog.heard()
             self._publish(now)
 
-    def _refuse(self, name: str, error: ValueError) -> None:
+    def _refuse(self, name: str, error: ValueError | ArithmeticError) -> None:
         self._refused += 1
-        self._refusal = f'{name}: {error}'
+        self._refusal = one_line(f'{name}: {error}', 200)
         self.get_logger().warning(f'sample refused: {self._refusal}', throttle_duration_sec=5.0)
 
     # ---- state ---------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import select
 import socket
 import time
@@ -16,6 +18,8 @@ from soft_hw_bridge.emulators.pose import Pose
 
 _NS = 1_000_000_000
 _MAX_DATAGRAM = 65535
+_MOST_REQUESTS = 100  # answered in a row before frames go on
+_MOST_CLIENTS = 32
 _VALUES = {
     'FrameRate': pack('<f', 120.0),
     'UnitsToMillimeters': pack('<f', 1000.0),
@@ -84,13 +88,16 @@ class NatNetEmulator:
         self._is_list_changed = True
 
     def serve(self, timeout: float = 0.0) -> None:
-        """Answer commands until the timeout, at least those that have arrived."""
+        """Answer commands until the timeout, at least those that have arrived, but for a flood."""
         end = time.monotonic() + timeout
-        while select.select([self._command_socket], [], [], max(end - time.monotonic(), 0.0))[0]:
+        for _ in range(_MOST_REQUESTS):
+            if not select.select([self._command_socket], [], [], max(end - time.monotonic(), 0.0))[0]:
+                return
             packet, client = self._command_socket.recvfrom(_MAX_DATAGRAM)
             answer = self._answer(packet, client)
             if answer and not self.faults.silent:
-                self._command_socket.sendto(answer, client)
+                with contextlib.suppress(OSError):  # a client that has gone
+                    self._command_socket.sendto(answer, client)
 
     def send(self, poses: Mapping[str, Pose], exposure_ns: int | None = None) -> None:
         """Send a frame of the poses at a host time, by default the processing time ago."""
@@ -112,7 +119,8 @@ class NatNetEmulator:
             frame = encode.frame(version, self._number, bodies, times, params)
             for packet in self.faults.apply(frame):
                 for destination in destinations:
-                    self._data_socket.sendto(packet, destination)
+                    with contextlib.suppress(OSError):
+                        self._data_socket.sendto(packet, destination)
 
     def _start(self) -> None:
         self._start_ns = self._now_ns()
@@ -152,6 +160,8 @@ class NatNetEmulator:
         if client:
             client.heard_ns = self._now_ns()
         if message_id in (0, 14):  # connect, discovery
+            if not client and len(self._clients) >= _MOST_CLIENTS:
+                return None
             self._clients[address] = _Client(self._agreed_version(packet[4 + 265 : 4 + 267]), self._now_ns())
             settings = self.settings
             return encode.server_info(
@@ -177,7 +187,8 @@ class NatNetEmulator:
         if not argument:
             major, minor = client.version
             return encode.packet(3, f'Bitstream,{major}.{minor}\0'.encode())
-        wanted = bytes(int(part) for part in argument.split('.')[:2] if part in '0123456789')
+        match = re.match(r'(\d)\.(\d)(?!\d)', argument, re.ASCII)
+        wanted = bytes(map(int, match.groups())) if match else b''
         agreed = self._agreed_version(wanted)
         is_refused = agreed != tuple(wanted)
         if not is_refused:

@@ -6,6 +6,7 @@ whoever says hello to its UDP port; on the other side `openvr_module` has the ca
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import struct
@@ -21,6 +22,8 @@ from soft_hw_bridge.emulators.pose import Pose
 HELLO = b'hello'
 MAX_DATAGRAM = 65535
 _CLIENT_TIMEOUT_S = 2.0
+_MOST_REQUESTS = 100  # looked at in a row before poses go on
+_MOST_CLIENTS = 32
 _CHECKSUM = struct.Struct('<I')  # of all that follows
 _DEVICE = struct.Struct('<BBH??16s12f')
 _HMD, _TRACKER, _BASE_STATION = 1, 3, 4  # device classes
@@ -48,10 +51,14 @@ def decode(packet: bytes) -> list[VrDevice] | None:
     body = packet[_CHECKSUM.size :]
     if packet[: _CHECKSUM.size] != _CHECKSUM.pack(zlib.crc32(body)) or len(body) % _DEVICE.size:
         return None
-    return [
-        VrDevice(slot, kind, result, is_valid, is_connected, serial.rstrip(b'\0').decode(), tuple(matrix))
-        for slot, kind, result, is_valid, is_connected, serial, *matrix in _DEVICE.iter_unpack(body)
-    ]
+    return [_device(*values) for values in _DEVICE.iter_unpack(body)]
+
+
+def _device(
+    slot: int, kind: int, result: int, is_valid: bool, is_connected: bool, serial: bytes, *matrix: float
+) -> VrDevice:
+    text = serial.rstrip(b'\0').decode(errors='replace')
+    return VrDevice(slot, kind, result, is_valid, is_connected, text, matrix)
 
 
 class OpenVrEmulator:
@@ -77,9 +84,12 @@ class OpenVrEmulator:
     def serve(self, timeout: float = 0.0) -> None:
         """Listen for clients until the timeout."""
         end = time.monotonic() + timeout
-        while select.select([self._socket], [], [], max(end - time.monotonic(), 0.0))[0]:
+        for _ in range(_MOST_REQUESTS):
+            if not select.select([self._socket], [], [], max(end - time.monotonic(), 0.0))[0]:
+                return
             _, client = self._socket.recvfrom(MAX_DATAGRAM)
-            self._clients[client] = time.monotonic()
+            if client in self._clients or len(self._clients) < _MOST_CLIENTS:
+                self._clients[client] = time.monotonic()
 
     def send(self, poses: Mapping[str, Pose]) -> None:
         """Send the poses by serial number; a tracker without one is switched off."""
@@ -104,7 +114,8 @@ class OpenVrEmulator:
 
     def _send(self, packet: bytes) -> None:
         for client in self._clients:
-            self._socket.sendto(packet, client)
+            with contextlib.suppress(OSError):  # a client that has gone
+                self._socket.sendto(packet, client)
 
     def _tracker(self, slot: int, serial: str, pose: Pose | None) -> VrDevice:
         if pose is None:

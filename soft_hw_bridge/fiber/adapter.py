@@ -9,7 +9,18 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from soft_dynamics.errors import one_line
+from soft_hw_bridge.errors import MalformedPacket
+
 Array = npt.NDArray[np.float64]
+
+MOST_PLACES = 1 << 16  # of a frame; the longest fiber of an ODiSI has 38 500
+LARGEST = {  # that is plausible, either sign; a frame with more is refused, infinity included
+    's': 1e4,  # [m]
+    'p_FC_F': 1e4,  # [m]
+    'curvature_C': 1e5,  # [1/m] a radius of 10 um
+    'strain': 10.0,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,6 +28,7 @@ class ShapeFrame:
     """One sample of one sensor: n places from base to tip. What the device did not send is None.
 
     F is the frame of the fiber's base, z along the fiber; C the cross-section's own frame at a place.
+    NaN marks what the device lost. Raises MalformedPacket for numbers that no fiber has.
     """
 
     sensor: int
@@ -29,6 +41,16 @@ class ShapeFrame:
     strain: Array | None = None  # [-] along the fiber; (n,), or (cores, n) before it is combined
     quality: Array | None = None  # device's own scale, (n,)
     valid: bool = True  # False: the device says that it could not measure
+
+    def __post_init__(self) -> None:
+        if len(self.s) > MOST_PLACES:
+            raise MalformedPacket(f'frame of {len(self.s)} places, at most {MOST_PLACES} are read')
+        if np.isnan(self.s).any():
+            raise MalformedPacket('frame with an arc length that is not a number')
+        for name, most in LARGEST.items():
+            values = getattr(self, name)
+            if values is not None and np.any(np.abs(values) > most):
+                raise MalformedPacket(f'frame with {name} beyond {most:g}')
 
 
 class ShapeAdapter(Protocol):
@@ -73,4 +95,4 @@ class BufferedAdapter:
 
     def _drop(self, problem: str) -> None:
         self.malformed += 1
-        self.problem = problem
+        self.problem = one_line(problem, 200)

@@ -19,13 +19,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from soft_hw_bridge.errors import MalformedPacket
+from soft_hw_bridge.errors import UNREADABLE, MalformedPacket
 from soft_hw_bridge.fiber.adapter import Array, BufferedAdapter, ShapeFrame
 
 ILLUMISENSE_PORT = 2055
 SHAPE_SENSING_PORT = 5001
 MAX_MESSAGE_BYTES = 1 << 20
 CORES_PER_SENSOR = 4
+_LONGEST_NUMBER = 40  # characters
 
 _LENGTH = struct.Struct('>I')
 _LENGTH_AND_TEXT = re.compile(rb'\x00[\x00-\x0f][\x00-\xff]{2}(?=[ -~])')  # at most MAX_MESSAGE_BYTES
@@ -66,13 +67,13 @@ class _Fields:
 
     def integer(self) -> int:
         try:
-            return int(self.text())
+            return int(_short(self.text()))
         except ValueError as error:
             raise MalformedPacket(f'FBGS message: {error}') from None
 
     def numbers(self, count: int) -> Array:
         try:
-            return np.array(list(map(float, self._take(count))))
+            return np.array([float(_short(text)) for text in self._take(count)])
         except ValueError as error:
             raise MalformedPacket(f'FBGS message: {error}') from None
 
@@ -86,6 +87,12 @@ class _Fields:
         values = self._values[self._next : stop]
         self._next = stop
         return values
+
+
+def _short(text: str) -> str:
+    if len(text) > _LONGEST_NUMBER:
+        raise MalformedPacket(f'FBGS message with a number of {len(text)} characters')
+    return text
 
 
 def decode_illumisense(text: bytes) -> tuple[Head, list[Array]]:
@@ -138,7 +145,7 @@ class _FbgsAdapter(BufferedAdapter, ABC):
                 break
             try:
                 frames += self._read(bytes(buffer[_LENGTH.size : stop]))
-            except MalformedPacket as error:
+            except UNREADABLE as error:
                 self._drop(str(error))
             del buffer[:stop]
         return frames

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from soft_hw_bridge.errors import MalformedPacket
+from soft_dynamics.errors import one_line, shown
+from soft_hw_bridge.errors import UNREADABLE, MalformedPacket
 from soft_hw_bridge.fiber.adapter import Array, ShapeFrame
 from soft_hw_bridge.fiber.crc16 import crc16_arc
 from soft_hw_bridge.framing import DelimitedBuffer
@@ -30,6 +31,8 @@ _START = re.compile(rb'\{\s*"message type"')
 _END = re.compile(rb'\}(\r\n)?([0-9A-Fa-f]{4})\Z')
 _INFO = ('product', 'system serial number', 'software version', 'measurement rate', 'system status')
 _TIME = ('year', 'month', 'day', 'hours', 'minutes', 'seconds')
+
+_LONGEST_INTEGER = 18  # characters, so that sums of them fit into 64 bits
 
 Json = dict[str, Any]
 T = TypeVar('T')
@@ -59,7 +62,7 @@ def decode_message(data: bytes) -> Message:
     start = max((match.start() for match in _START.finditer(data)), default=0)
     text = data[start : end.start() + 1]
     try:
-        body = json.loads(text)
+        body = json.loads(text, parse_int=_integer)
     except (ValueError, RecursionError) as error:
         raise MalformedPacket(f'OMSP message is no JSON: {error}') from None
     if not isinstance(body, dict):
@@ -99,7 +102,8 @@ class OdisiAdapter:
 
     def info(self) -> dict[str, str]:
         """Return what the metadata says about the instrument."""
-        return {key: str(self._metadata[key]) for key in _INFO if self._metadata.get(key)}
+        told = {key: self._metadata[key] for key in _INFO if self._metadata.get(key)}
+        return {key: one_line(x, 100) if isinstance(x, str) else shown(x) for key, x in told.items()}
 
     def feed(self, data: bytes) -> list[ShapeFrame]:
         """Return the frames completed by these bytes."""
@@ -107,9 +111,9 @@ class OdisiAdapter:
         for message in self._messages.feed(data):
             try:
                 frame = self._read(*decode_message(message))
-            except MalformedPacket as error:
+            except UNREADABLE as error:
                 self._dropped += 1
-                self.problem = str(error)
+                self.problem = one_line(str(error), 200)
             else:
                 frames += [frame] if frame else []
         return frames
@@ -122,7 +126,7 @@ class OdisiAdapter:
         elif kind == 'measurement' and self._places:  # without metadata the numbers mean nothing
             return self._read_measurement(body)
         elif kind not in ('measurement', 'tare'):
-            raise MalformedPacket(f'OMSP message type {kind!r}')
+            raise MalformedPacket(f'OMSP message type {shown(kind)}')
         return None
 
     def _read_metadata(self, body: Json) -> None:
@@ -179,11 +183,11 @@ class _Place(NamedTuple):
 
 def _place(core: Core, sensors: dict[int, Json]) -> _Place:
     if core.channel not in sensors:
-        raise MalformedPacket(f'no channel {core.channel}, the instrument has {sorted(sensors)}')
+        raise MalformedPacket(f'no channel {core.channel}, the instrument has {shown(sorted(sensors))}')
     sensor = sensors[core.channel]
     units = sensor.get('units', 'microstrain')
     if units != 'microstrain':
-        raise MalformedPacket(f'channel {core.channel} is in {units!r}, need microstrain')
+        raise MalformedPacket(f'channel {core.channel} is in {shown(units)}, need microstrain')
     pitch = 1e-3 * _get(sensor, 'gage pitch (mm)', float)
     positions = np.array([1e-3 * _get(gage, 'location (mm)', float) for gage in _objects(sensor, 'gages')])
     if not (0 < pitch < np.inf and np.all(np.diff(positions) > 0)):
@@ -195,18 +199,24 @@ def _place(core: Core, sensors: dict[int, Json]) -> _Place:
         start = _get(segment, 'index', int) if 'index' in segment else start
         name = _get(segment, 'segment name', str)
         if start < 0 or size < 1:
-            raise MalformedPacket(f'segment {name!r} has size {size} at index {start}')
+            raise MalformedPacket(f'segment {shown(name)} has size {size} at index {start}')
         if name == core.segment:
             return _Place(start, start + size, None, pitch, core.reverse)
         names += [name] if name != 'default' else []  # that is the whole fiber
         start += size
     if core.segment:
-        raise MalformedPacket(f'no segment {core.segment!r} on channel {core.channel}, it has {names}')
+        raise MalformedPacket(f'no segment {core.segment!r} on channel {core.channel}, it has {shown(names)}')
     if names:
-        raise MalformedPacket(f'channel {core.channel} is cut into segments {names}: name one')
+        raise MalformedPacket(f'channel {core.channel} is cut into segments {shown(names)}: name one')
     if len(positions):
         return _Place(0, len(positions), positions, pitch, core.reverse)
     return _Place(0, None, None, pitch, core.reverse)
+
+
+def _integer(text: str) -> int:
+    if len(text) > _LONGEST_INTEGER:
+        raise MalformedPacket(f'OMSP integer of {len(text)} characters')
+    return int(text)
 
 
 def _get(body: Json, key: str, kind: type[T]) -> T:
@@ -214,7 +224,7 @@ def _get(body: Json, key: str, kind: type[T]) -> T:
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
-        raise MalformedPacket(f'OMSP {key!r} must be {kind.__name__}, got {value!r:.40}')
+        raise MalformedPacket(f'OMSP {key!r} must be {kind.__name__}, got {shown(value)}')
     return value
 
 

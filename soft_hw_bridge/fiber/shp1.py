@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from soft_hw_bridge.errors import MalformedPacket
+from soft_hw_bridge.errors import UNREADABLE, MalformedPacket
 from soft_hw_bridge.fiber.adapter import Array, BufferedAdapter, ShapeFrame
 
 MAGIC = b'SHP1'
@@ -115,7 +115,7 @@ class Shp1Adapter(BufferedAdapter):
                 if len(buffer) < size:
                     break
                 frames.append(decode_frame(bytes(buffer[:size])))
-            except MalformedPacket as error:
+            except UNREADABLE as error:
                 self._drop(str(error))
                 size = len(MAGIC)
             del buffer[:size]

@@ -11,6 +11,7 @@ import numpy as np
 
 from soft_dynamics.counters import ERROR, OK, WARN, Status
 from soft_dynamics.geometry.curve import integrate_curve
+from soft_hw_bridge.errors import UNREADABLE
 from soft_hw_bridge.fiber.adapter import ShapeFrame
 from soft_hw_bridge.fiber.client import ShapeClient
 from soft_hw_bridge.fiber.config import PROTOCOLS, FiberConfig
@@ -49,9 +50,13 @@ class FiberStream:
         """Return the new shapes, oldest first; wait for them at most the timeout [s]."""
         shapes = []
         for frame, stamp_ns in self._client.read(timeout):
-            self._was_valid = frame.valid
-            if frame.valid:
-                shapes.append(Shape(stamp_ns, self._complete(frame)))
+            try:
+                shape = Shape(stamp_ns, self._complete(frame)) if frame.valid else None
+            except UNREADABLE:  # a curvature that no fiber has, of strains that it may have
+                shape = None
+            self._was_valid = shape is not None
+            if shape is not None:
+                shapes.append(shape)
             else:
                 self.invalid += 1
         return shapes

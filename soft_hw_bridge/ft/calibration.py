@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import http.client
 import math
-import re
-import urllib.request
+import socket
+import time
 from dataclasses import dataclass
+from typing import Any
 
-from soft_hw_bridge.errors import DeviceError, MalformedPacket
+from soft_dynamics.errors import one_line
+from soft_hw_bridge.errors import UNREADABLE, DeviceError, MalformedPacket
 
 PAGE = '/netftapi2.xml'
-MAX_PAGE_BYTES = 1 << 18
+MAX_PAGE_BYTES = 1 << 16  # the page of a box has 3 kB
+_LONGEST_VALUE = 200  # characters between two tags
+_COUNTS = 1e-3, 1e12  # plausible counts per unit of force or torque; boxes have 1 to 1e7
+_RATES = 1.0, 1e5  # plausible records per second; boxes have 1 to 7000
 
 _INCH, _FOOT, _POUND, _KILOGRAM = 0.0254, 0.3048, 4.4482216152605, 9.80665  # [m, m, N, N]
 FORCE_UNITS = {'lbf': _POUND, 'N': 1.0, 'klbf': 1e3 * _POUND, 'kN': 1e3, 'kgf': _KILOGRAM}  # [N]
@@ -55,50 +60,89 @@ def decode_page(page: bytes) -> Calibration:
 
     Only single tags are looked for: the rest differs between versions of the firmware, and needs no parser.
     """
-    text = page.decode('utf-8', 'replace')
-    rate = _tag(text, 'comrdtrate')
+    if len(page) > MAX_PAGE_BYTES:
+        raise MalformedPacket(f'calibration page of more than {MAX_PAGE_BYTES} bytes')
     return Calibration(
-        newton_per_count=_unit(text, 'scfgfu', FORCE_UNITS) / _positive(text, 'cfgcpf'),
-        newton_metre_per_count=_unit(text, 'scfgtu', TORQUE_UNITS) / _positive(text, 'cfgcpt'),
-        rate=_positive(text, 'comrdtrate') if rate else None,
-        product=_tag(text, 'prodname'),
-        serial=_tag(text, 'calsn'),
-        name=_tag(text, 'cfgnam'),
+        newton_per_count=_unit(page, 'scfgfu', FORCE_UNITS) / _number(page, 'cfgcpf', *_COUNTS),
+        newton_metre_per_count=_unit(page, 'scfgtu', TORQUE_UNITS) / _number(page, 'cfgcpt', *_COUNTS),
+        rate=_number(page, 'comrdtrate', *_RATES) if _tag(page, 'comrdtrate') else None,
+        product=_tag(page, 'prodname'),
+        serial=_tag(page, 'calsn'),
+        name=_tag(page, 'cfgnam'),
     )
 
 
-def fetch_calibration(host: str, port: int = 80, timeout: float = 1.0) -> Calibration:
-    """Return the calibration of the box. Raises DeviceError."""
-    url = f'http://{host}:{port}{PAGE}'
+def fetch_calibration(address: str, port: int = 80, timeout: float = 1.0) -> Calibration:
+    """Return the calibration of the box. Raises DeviceError, after the timeout [s] at most.
+
+    The timeout holds for the page as a whole: a box that sends a byte now and then must not hold up the reader.
+    """
+    url = f'http://{address}:{port}{PAGE}'
+    connection = http.client.HTTPConnection(address, port)
     try:
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the box is on our own wire
-        with opener.open(url, timeout=timeout) as response:
-            return decode_page(response.read(MAX_PAGE_BYTES))
-    except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, 'reason', error)
-        raise DeviceError(f'no calibration from {url}: {reason}') from None
+        connection.sock = _BoundedSocket(address, port, timeout)
+        connection.request('GET', PAGE, headers={'Connection': 'close'})
+        response = connection.getresponse()
+        if response.status != http.client.OK:
+            raise OSError(f'HTTP status {response.status} {one_line(response.reason, 60)}')
+        return decode_page(response.read(MAX_PAGE_BYTES + 1))
     except MalformedPacket as error:
         raise DeviceError(f'{url}: {error}') from None
+    except (OSError, http.client.HTTPException, *UNREADABLE) as error:
+        raise DeviceError(f'no calibration from {url}: {one_line(str(error), 100)}') from None
+    finally:
+        connection.close()
 
 
-def _tag(text: str, name: str) -> str:
-    match = re.search(rf'<{name}>\s*([^<]{{0,200}}?)\s*</{name}>', text, re.IGNORECASE)
-    return match[1] if match else ''
+class _BoundedSocket(socket.socket):
+    """A connection that takes no longer, and brings no more bytes, than a page may."""
+
+    def __init__(self, address: str, port: int, timeout: float) -> None:
+        super().__init__(socket.AF_INET, socket.SOCK_STREAM)
+        self._deadline, self._left = time.monotonic() + timeout, 2 * MAX_PAGE_BYTES
+        self.settimeout(timeout)
+        try:
+            self.connect((address, port))
+        except OSError:
+            self.close()
+            raise
+
+    def recv_into(self, *args: Any) -> int:
+        """Receive, as every socket does; OSError beyond the bounds."""
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0.0:
+            raise TimeoutError('timed out')
+        if self._left <= 0:
+            raise OSError('more bytes than a page has')
+        self.settimeout(remaining)
+        received = super().recv_into(*args)
+        self._left -= received
+        return received
 
 
-def _positive(text: str, name: str) -> float:
-    value = _tag(text, name)
+def _tag(page: bytes, name: str) -> str:
+    """Return the text of the first such tag, '' if there is none or it is too long. Its work is linear."""
+    opening, closing, folded = f'<{name}>'.encode(), f'</{name}>'.encode(), page.lower()
+    start = folded.find(opening) + len(opening)
+    end = folded.find(closing, start)
+    if start < len(opening) or not 0 <= end - start <= _LONGEST_VALUE:
+        return ''
+    return one_line(page[start:end].decode('utf-8', 'replace'), _LONGEST_VALUE)
+
+
+def _number(page: bytes, name: str, least: float, most: float) -> float:
+    value = _tag(page, name)
     try:
         number = float(value)
     except ValueError:
         number = math.nan
-    if not 0 < number < math.inf:
-        raise MalformedPacket(f'<{name}> must be a number > 0, got {value!r}')
+    if not least <= number <= most:
+        raise MalformedPacket(f'<{name}> must be {least:g} to {most:g}, got {value!r}')
     return number
 
 
-def _unit(text: str, name: str, units: dict[str, float]) -> float:
-    value = _tag(text, name)
+def _unit(page: bytes, name: str, units: dict[str, float]) -> float:
+    value = _tag(page, name)
     if value not in units:
         raise MalformedPacket(f'<{name}> must be one of {", ".join(units)}, got {value!r}')
     return units[value]

@@ -13,7 +13,7 @@ from soft_dynamics.counters import ERROR, OK, WARN, Status
 from soft_hw_bridge.backoff import Backoff
 from soft_hw_bridge.clock import DeviceClock
 from soft_hw_bridge.datagrams import receive, stamp_arrivals
-from soft_hw_bridge.errors import DeviceError, MalformedPacket
+from soft_hw_bridge.errors import UNREADABLE, DeviceError
 from soft_hw_bridge.ft import rdt
 from soft_hw_bridge.ft.calibration import Calibration, fetch_calibration
 from soft_hw_bridge.ft.status import TABLES, Severity, describe, severity
@@ -143,28 +143,20 @@ class NetFtClient:
     def _drain(self, t: float) -> list[Sample]:
         samples = []
         for _ in range(_MAX_PER_POLL):
-            received = self._receive()
-            if received is None:
-                break
-            datagram, receive_ns = received
-            try:
-                records = rdt.decode_records(datagram)
-            except MalformedPacket:
-                self.health.malformed += 1
-                continue
-            samples += [sample for record in records if (sample := self._accept(record, t, receive_ns))]
-        return samples
-
-    def _receive(self) -> tuple[bytes, int] | None:
-        """Return the next datagram of the box and when it arrived, None if there is none."""
-        while True:
             try:
                 datagram, sender, receive_ns = receive(self._socket, 2048, self._now_ns)
             except OSError:  # empty
-                return None
-            if sender == (self._host.address, self._config.rdt_port):
-                return datagram, receive_ns
-            self.health.foreign += 1
+                break
+            if sender != (self._host.address, self._config.rdt_port):
+                self.health.foreign += 1
+                continue
+            try:
+                for record in rdt.decode_records(datagram):
+                    sample = self._accept(record, t, receive_ns)
+                    samples += [sample] if sample else []
+            except UNREADABLE:
+                self.health.malformed += 1
+        return samples
 
     def _accept(self, record: rdt.Record, t: float, receive_ns: int) -> Sample | None:
         if record == self._last:  # a frozen box sends it again, whatever we ask
@@ -193,7 +185,7 @@ class NetFtClient:
             return None
         is_first = self.calibration is None
         try:
-            self.calibration = fetch_calibration(self._config.host, self._config.http_port)
+            self.calibration = fetch_calibration(self._host.address, self._config.http_port)
         except DeviceError as error:
             self._page_error = str(error)
             return None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from soft_hw_bridge.clock import DeviceClock, ticks_to_ns
 from soft_hw_bridge.datagrams import receive, stamp_arrivals
-from soft_hw_bridge.errors import DeviceError, MalformedPacket
+from soft_hw_bridge.errors import UNREADABLE, DeviceError
 from soft_hw_bridge.host import Host
 from soft_hw_bridge.natnet import decode, messages
 from soft_hw_bridge.natnet.messages import NEWEST, Frame, MessageId, ServerInfo, Version
@@ -129,7 +129,7 @@ class NatNetClient:
                 continue
             try:
                 sample = self._receive(packet, receive_ns)
-            except MalformedPacket:
+            except UNREADABLE:
                 self.health.malformed += 1
                 self._wants_info = True  # maybe of another version
             else:
@@ -196,7 +196,7 @@ class NatNetClient:
             self.clock.feed_round_trip(stamp, ticks_to_ns(ticks, self._tick_hz), receive_ns)
 
     def _on_response(self, answer: int | str) -> None:
-        match = re.match(r'Bitstream,(\d+)\.(\d+)', str(answer))
+        match = re.fullmatch(r'Bitstream,(\d{1,3})\.(\d{1,3})(\.\d{1,3}){0,2}', str(answer), re.ASCII)
         if match:
             self.version = int(match[1]), int(match[2])
             self._wants_version = False

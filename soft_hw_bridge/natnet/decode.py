@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from soft_dynamics.errors import one_line
 from soft_hw_bridge.errors import MalformedPacket
 from soft_hw_bridge.natnet.messages import MARKER, NEWEST, Frame, RigidBody, ServerInfo, Version
 from soft_hw_bridge.natnet.reader import Reader
@@ -24,6 +25,8 @@ _RIGID_BODY = struct.Struct('<i3f4ffh')
 _SUFFIX_30 = struct.Struct('<4x4xdQ8xQhi')  # x: timecode, sub-frame; data received
 _SUFFIX_41 = struct.Struct('<4x4xdQ8xQ4x4xhi')  # x: also the precision timestamp
 _POSITION_BYTES = 12
+MOST_BODIES = 1000  # MAX_RIGIDBODIES of the SDK
+_LONGEST_NAME = 100  # characters; a topic has to fit into 255
 
 
 def split(packet: bytes) -> tuple[int, bytes]:
@@ -106,7 +109,10 @@ def rigid_body_names(payload: bytes, version: Version) -> dict[int, str]:
         entry = Reader(reader.take(reader.i32())) if version >= (4, 1) else reader
         if kind == 1:
             name, body_id = _walk_rigid_body_definition(entry, version)
-            names[body_id] = name
+            is_name = name.isprintable() and len(name) <= _LONGEST_NAME
+            names[body_id] = name if is_name else one_line(name, _LONGEST_NAME)
+            if len(names) > MOST_BODIES:
+                raise MalformedPacket(f'definitions of more than {MOST_BODIES} rigid bodies')
         elif version < (4, 1):
             _walk_definition(kind, entry, version)
     return names

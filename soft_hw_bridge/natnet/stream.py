@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from soft_dynamics.counters import ERROR, OK, WARN, Status
 from soft_hw_bridge.natnet.client import NatNetClient, NatNetConfig, Sample
+from soft_hw_bridge.natnet.decode import MOST_BODIES
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class MocapStream:
     def __init__(self, config: MocapConfig, now_ns: Callable[[], int] = time.time_ns) -> None:
         self.client = NatNetClient(config, now_ns)
         self.untracked: dict[str, int] = {}  # frames without the body
+        self.refused = 0  # poses of bodies beyond the first MOST_BODIES different names
         self._config = config
         self._tracked_t: dict[str, float] = {}  # when a body was last tracked, or first heard of
 
@@ -67,6 +69,7 @@ class MocapStream:
             'clock_relocks': str(client.clock.relocks),
             'rtt_s': f'{client.clock.rtt_s or float("nan"):.6f}',
             'natnet_version': '.'.join(map(str, client.version)) if client.info else 'unknown',
+            'refused': str(self.refused),
         }
         values |= {f'untracked.{name}': str(count) for name, count in sorted(self.untracked.items())}
         if client.problem:
@@ -79,6 +82,9 @@ class MocapStream:
         for body in sample.frame.bodies:
             name = self.client.names.get(body.id)
             if name is None or (self._config.bodies and name not in self._config.bodies):
+                continue
+            if name not in self._tracked_t and len(self._tracked_t) >= MOST_BODIES:
+                self.refused += 1
                 continue
             if not body.is_tracked:
                 self.untracked[name] = self.untracked.get(name, 0) + 1

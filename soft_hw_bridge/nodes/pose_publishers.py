@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 from itertools import groupby
 
 from geometry_msgs.msg import PoseStamped
@@ -21,9 +21,10 @@ BodyPose = tuple[str, int, tuple[float, float, float], tuple[float, float, float
 
 _NS = 1_000_000_000
 _MOST_WRITERS = 64  # sets of bodies that are seen together
+_MOST_TOPICS = 200  # a publisher costs 0.1 MB and stays as long as the device is configured
 
 
-@cache
+@lru_cache(maxsize=1024)
 def topic_token(name: str) -> str:
     """Return a name that ROS allows in a topic: letters, digits and single underscores, no digit first."""
     token = re.sub(r'[^A-Za-z0-9]+', '_', name)
@@ -51,8 +52,10 @@ class PosePublishers:
     def announce(self, names: Iterable[str]) -> None:
         """Make the topics of new names, and find out who is heard; in the executor, as all that makes publishers."""
         for name in names:
-            if name not in self._publishers:
+            if name not in self._publishers and len(self._publishers) < _MOST_TOPICS:
                 self._publishers[name] = self._make(name)
+                if len(self._publishers) == _MOST_TOPICS:
+                    self._node.get_logger().error(f'bodies beyond the first {_MOST_TOPICS} are not published')
         made = {name: each for name, each in self._publishers.items() if each is not None}
         self._heard = {name: each for name, each in made.items() if each.get_subscription_count()}
 

@@ -11,6 +11,7 @@ The answer is an object too; what went wrong is in its "error".
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import socket
@@ -18,7 +19,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from soft_dynamics.errors import one_line, shown
+from soft_hw_bridge.errors import UNREADABLE
+
 _MAX_DATAGRAM = 65535
+_LARGEST_REQUEST = 8192  # [bytes]
+_MOST_REQUESTS = 100  # answered in a row before time goes on
 _LOOPBACK = '127.0.0.1'
 
 
@@ -27,6 +33,7 @@ class ControlServer:
 
     def __init__(self, port: int, handle: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self._handle = handle
+        self.refused = 0  # requests
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             self._socket.bind((_LOOPBACK, port))
@@ -36,22 +43,29 @@ class ControlServer:
         self.port: int = self._socket.getsockname()[1]
 
     def serve(self, until: float) -> None:
-        """Answer requests until a time of `time.monotonic`, at least those that have arrived."""
-        while select.select([self._socket], [], [], max(until - time.monotonic(), 0.0))[0]:
+        """Answer requests until a time of `time.monotonic`, at least those that have arrived, but for a flood."""
+        for _ in range(_MOST_REQUESTS):
+            if not select.select([self._socket], [], [], max(until - time.monotonic(), 0.0))[0]:
+                return
             datagram, client = self._socket.recvfrom(_MAX_DATAGRAM)
-            self._socket.sendto(json.dumps(self._answer(datagram)).encode(), client)
+            answer = json.dumps(self._answer(datagram)).encode()
+            with contextlib.suppress(OSError):  # a client that has gone
+                self._socket.sendto(answer, client)
 
     def close(self) -> None:
         self._socket.close()
 
     def _answer(self, datagram: bytes) -> dict[str, Any]:
         try:
+            if len(datagram) > _LARGEST_REQUEST:
+                raise ValueError(f'expected at most {_LARGEST_REQUEST} bytes, got {len(datagram)}')
             request = json.loads(datagram)
             if not isinstance(request, dict):
-                raise ValueError(f'expected a JSON object, got {request!r}')
+                raise ValueError(f'expected a JSON object, got {shown(request)}')
             return self._handle(request)
-        except ValueError as error:  # of which wrong JSON is one
-            return {'error': str(error)}
+        except UNREADABLE as error:  # wrong JSON and wrong values are ValueErrors
+            self.refused += 1
+            return {'error': one_line(str(error), 300)}
 
 
 class RigClient:

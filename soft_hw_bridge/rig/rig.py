@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from soft_dynamics.counters import OK, WARN, Status
 from soft_dynamics.description import Sensor, load_description
+from soft_dynamics.errors import shown
 from soft_hw_bridge.emulators.faults import Faults
 from soft_hw_bridge.rig.config import TICK, RigConfig
 from soft_hw_bridge.rig.control import ControlServer
@@ -23,6 +24,9 @@ _NS = 1_000_000_000
 LATE = 0.03  # [s] behind by more than this the plant does not catch up: its time stood still
 REMEMBER = 5.0  # [s] a warning lasts
 MOST_TICKS = 5  # between two looks at the network
+_MOST_MASS = 100.0  # [kg] at the tip
+_LONGEST_ADVANCE = 600.0  # [s] in one request; nothing else is answered meanwhile
+_LARGEST_JUMP = 1e6  # [s] of a device's clock
 
 
 class RealClock(HostClock):
@@ -133,7 +137,11 @@ class Rig:
 
     def status(self) -> Status:
         """Judge whether the computer is fast enough."""
-        values = {'t [s]': f'{self.plant.t:.3f}', 'slips': str(self.slips)}
+        values = {
+            't [s]': f'{self.plant.t:.3f}',
+            'slips': str(self.slips),
+            'requests_refused': str(self._control.refused),
+        }
         if time.monotonic() - self._slip_t < REMEMBER:
             return Status(WARN, 'this computer is too busy for real time', values)
         return Status(OK, f'{self.plant.description.name}, {self.config.pace} pace', values)
@@ -186,21 +194,21 @@ class Rig:
         elif command == 'advance':
             return self._advance(request.get('seconds'))
         elif command == 'load':
-            self.plant.load(_number('mass', request.get('mass'), least=0.0))
+            self.plant.load(_number('mass', request.get('mass'), least=0.0, most=_MOST_MASS))
         else:
-            raise ValueError(f'command must be fault, clear, load, state or advance, got {command!r}')
+            raise ValueError(f'command must be fault, clear, load, state or advance, got {shown(command)}')
         return {}
 
     def _device(self, request: dict[str, Any]) -> Device:
         name = request.get('device')
-        if name not in self.devices:
-            raise ValueError(f'device must be one of {", ".join(self.devices)}, got {name!r}')
+        if not isinstance(name, str) or name not in self.devices:
+            raise ValueError(f'device must be one of {", ".join(self.devices)}, got {shown(name)}')
         return self.devices[name]
 
     def _advance(self, seconds: Any) -> dict[str, Any]:
         if self.config.pace != 'stepped':
             raise ValueError("time advances by itself; start with the pace 'stepped' to advance it")
-        self.advance(_number('seconds', seconds, least=TICK))
+        self.advance(_number('seconds', seconds, least=TICK, most=_LONGEST_ADVANCE))
         return {'t': self.plant.t}
 
     def _state(self) -> dict[str, Any]:
@@ -230,30 +238,27 @@ def set_faults(faults: Faults, values: Any) -> None:
     """Set fields of the faults; ValueError names the first that cannot be."""
     defaults = {f.name: f.default for f in fields(Faults) if f.init and f.name != 'seed'}
     if not isinstance(values, dict) or not values:
-        raise ValueError(f'set must name at least one of {", ".join(defaults)}, got {values!r}')
+        raise ValueError(f'set must name at least one of {", ".join(defaults)}, got {shown(values)}')
     for name, value in values.items():
         if name not in defaults:
-            raise ValueError(f'fault must be one of {", ".join(defaults)}, got {name!r}')
+            raise ValueError(f'fault must be one of {", ".join(defaults)}, got {shown(name)}')
         kind = type(defaults[name])
         if kind is frozenset and not (
             isinstance(value, list) and all(isinstance(item, str) for item in value)
         ):
-            raise ValueError(f'{name} must be a list of names, got {value!r}')
+            raise ValueError(f'{name} must be a list of names, got {shown(value)}')
         if kind is bool and not isinstance(value, bool):
-            raise ValueError(f'{name} must be true or false, got {value!r}')
-        if kind is float and (
-            isinstance(value, bool) or not isinstance(value, int | float) or value != value
-        ):
-            raise ValueError(f'{name} must be a number, got {value!r}')
-        if kind is float and name != 'clock_jump_s' and not 0 <= value <= 1:
-            raise ValueError(f'{name} must be in 0..1, got {value!r}')
+            raise ValueError(f'{name} must be true or false, got {shown(value)}')
+        if kind is float:
+            most = _LARGEST_JUMP if name == 'clock_jump_s' else 1.0
+            _number(name, value, -most if name == 'clock_jump_s' else 0.0, most)
     for name, value in values.items():
         setattr(faults, name, frozenset(value) if isinstance(value, list) else value)
 
 
-def _number(name: str, value: Any, least: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float('inf'):
-        raise ValueError(f'{name} must be a number >= {least:g}, got {value!r}')
+def _number(name: str, value: Any, least: float, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise ValueError(f'{name} must be a number of {least:g} to {most:g}, got {shown(value)}')
     return float(value)
 
 

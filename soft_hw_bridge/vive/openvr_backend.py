@@ -6,6 +6,7 @@ import importlib
 import time
 from typing import Any
 
+from soft_dynamics.errors import one_line
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.vive.backend import Matrix34, TrackerPose, TrackingState
 
@@ -13,6 +14,7 @@ UNIVERSES = {'seated': 0, 'standing': 1, 'raw': 2}
 
 _BACKGROUND = 3  # application type that neither starts SteamVR nor keeps it alive
 _MAX_DEVICES = 64
+_LONGEST_SERIAL = 64  # characters
 _GENERIC_TRACKER = 3  # device class
 _SERIAL_NUMBER = 1002  # property
 _ACTIVATED, _DEACTIVATED, _QUIT = 100, 101, 700  # events
@@ -92,9 +94,10 @@ class OpenVrBackend:
             if self._system.getTrackedDeviceClass(index) != _GENERIC_TRACKER:
                 continue
             try:
-                self._serials[index] = self._system.getStringTrackedDeviceProperty(index, _SERIAL_NUMBER)
+                serial = self._system.getStringTrackedDeviceProperty(index, _SERIAL_NUMBER)
             except self._openvr.error_code.OpenVRError:
                 continue  # gone since; found again later
+            self._serials[index] = one_line(serial, _LONGEST_SERIAL)
 
 
 def _import_openvr() -> Any:

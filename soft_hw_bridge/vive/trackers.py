@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from soft_dynamics.counters import ERROR, OK, WARN, Status
+from soft_dynamics.errors import one_line
 from soft_dynamics.geometry.quaternion import from_rotation
 from soft_hw_bridge.backoff import Backoff
-from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.errors import UNREADABLE, DeviceError
 from soft_hw_bridge.stream_health import StreamHealth
 from soft_hw_bridge.vive.backend import Matrix34, TrackingState, VrBackend
 
+_MOST_TRACKERS = 64  # that are remembered; OpenVR has as many devices at a time
 _FIGURES = ('rate_hz', 'last_age_s', 'received', 'duplicate', 'malformed')  # that a tracker has
 
 
@@ -53,6 +55,7 @@ class Trackers:
     ) -> None:
         self.trackers: dict[str, Tracker] = {name: Tracker() for name in (names or {}).values()}
         self.reconnects = 0
+        self.refused = 0  # poses of trackers beyond the first _MOST_TRACKERS
         self.problem = 'not connected yet'  # one line, empty while poses can be had
         self._backend = backend
         self._names = dict(names or {})
@@ -72,8 +75,8 @@ class Trackers:
                 return []
             stamp_ns = self._now_ns()
             poses = self._backend.poses()
-        except DeviceError as error:
-            self.problem = str(error)
+        except (DeviceError, *UNREADABLE) as error:
+            self.problem = one_line(str(error), 200)
             self._backend.close()
             for tracker in self.trackers.values():
                 tracker.state = TrackingState.DISCONNECTED
@@ -82,6 +85,9 @@ class Trackers:
         for serial, state, X_VT in poses:
             name = self._names.get(serial, serial)
             if name not in self.trackers:
+                if len(self.trackers) >= _MOST_TRACKERS:
+                    self.refused += 1
+                    continue
                 self.trackers[name] = Tracker()
             if _take(self.trackers[name], state, X_VT, t):
                 samples.append(Sample(name, stamp_ns, *y_up_to_rep103(X_VT)))
@@ -91,7 +97,7 @@ class Trackers:
         """Judge the trackers. The line changes only with the state, the numbers are in the values."""
         t = time.monotonic()
         trackers = sorted(self.trackers.copy().items())
-        values: dict[str, object] = {'reconnects': self.reconnects}
+        values: dict[str, object] = {'reconnects': self.reconnects, 'refused': self.refused}
         for name, tracker in trackers:
             report = tracker.health.report(t)
             values |= {f'{name}.{key}': report[key] for key in _FIGURES}

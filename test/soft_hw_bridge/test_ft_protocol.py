@@ -61,7 +61,7 @@ def test_units_are_those_of_the_tables():
     [
         (b'<cfgcpf>1000000<', b'<cfgcpf>0<', 'cfgcpf'),
         (b'<cfgcpt>1000<', b'<cfgcpt>nan<', 'cfgcpt'),
-        (b'<cfgcpt>1000</cfgcpt>', b'', "cfgcpt> must be a number > 0, got ''"),
+        (b'<cfgcpt>1000</cfgcpt>', b'', r"cfgcpt> must be 0.001 to 1e\+12, got ''"),
         (b'>Nmm<', b'>pounds<', r"scfgtu> must be one of .*got 'pounds'"),
         (b'>N<', b'><', 'scfgfu'),
         (b'>1000</comrdtrate>', b'>fast</comrdtrate>', 'comrdtrate'),

@@ -278,7 +278,7 @@ def test_stepped_rig_waits_for_its_client() -> None:
         assert client.advance(0.25) == pytest.approx(0.25)
         time.sleep(0.05)
         assert client.state()['t'] == pytest.approx(0.25)
-        with pytest.raises(ValueError, match=r'seconds must be a number >= 0\.001, got -1'):
+        with pytest.raises(ValueError, match=r'seconds must be a number of 0\.001 to 600, got -1'):
             client.advance(-1)
 
 
@@ -299,14 +299,17 @@ def test_faults_come_and_go_by_the_control_port(full_robot: str) -> None:
     ('request_', 'refusal'),
     [
         ({'command': 'explode'}, "command must be fault, clear, load, state or advance, got 'explode'"),
-        ({'command': 'load', 'mass': -0.1}, r'mass must be a number >= 0, got -0\.1'),
-        ({'command': 'load'}, 'mass must be a number >= 0, got None'),
+        ({'command': 'load', 'mass': -0.1}, r'mass must be a number of 0 to 100, got -0\.1'),
+        ({'command': 'load'}, 'mass must be a number of 0 to 100, got None'),
         ({'command': 'fault', 'device': 'radar'}, "device must be one of mocap, ft, pressure, got 'radar'"),
         ({'command': 'fault', 'device': 'ft'}, 'set must name at least one of silent, frozen'),
         ({'command': 'fault', 'device': 'ft', 'set': {'silnt': True}}, "fault must be one of .* got 'silnt'"),
         ({'command': 'fault', 'device': 'ft', 'set': {'silent': 1}}, 'silent must be true or false, got 1'),
-        ({'command': 'fault', 'device': 'ft', 'set': {'drop': 'x'}}, "drop must be a number, got 'x'"),
-        ({'command': 'fault', 'device': 'ft', 'set': {'drop': 2}}, r'drop must be in 0\.\.1, got 2'),
+        (
+            {'command': 'fault', 'device': 'ft', 'set': {'drop': 'x'}},
+            "drop must be a number of 0 to 1, got 'x'",
+        ),
+        ({'command': 'fault', 'device': 'ft', 'set': {'drop': 2}}, r'drop must be a number of 0 to 1, got 2'),
         (
             {'command': 'fault', 'device': 'ft', 'set': {'untracked': 'tip'}},
             'untracked must be a list of names',
