@@ -40,6 +40,7 @@ DEVICE = 'device process'
 PROCESSES = ['virtual_rig', 'mocap_bridge', 'ft_bridge', 'pressure_bridge', DEVICE]
 PROCESSES += ['state_estimator', 'configuration_controller', 'shape_publisher']
 KILLS_PER_LAUNCH = 4  # the launch gives a node up after five
+NOT_RESTARTED = ('virtual_rig', 'configuration_controller')  # by the launch, after a kill
 FILLED = 40e3  # [Pa] in a chamber, before something happens
 PATIENCE = 60.0  # [s] until the chambers are filled again
 STOPS = 0.05, 3.0  # [s]
@@ -166,10 +167,12 @@ def row(node: Mover, launches: Launches, process: str, event: str, times: int, r
             seen = rig.state()['writes']
             happen(simulation, process, event, STOPS[0] * (STOPS[1] / STOPS[0]) ** rng.random())
             spin(node, AFTERWARDS)
-            try:
-                state = rig.state()
-            except (OSError, ValueError):  # the virtual rig was killed, and its notes with it
+            if event == 'kill' and process == 'virtual_rig':  # its notes are gone with it
+                launches.close()
                 continue
+            state = rig.state()
+            if event == 'kill' and process in NOT_RESTARTED:
+                launches.close()
             writes += state['writes'] - seen if state['writes'] >= seen else state['writes']
             rise = max(rise, state['largest_rise'])
     return Row(process, event, times, writes, rise)

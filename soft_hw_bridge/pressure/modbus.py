@@ -25,6 +25,7 @@ from soft_hw_bridge.pressure.safety import Array, PressureLimits
 MAX_WRITE, MAX_READ = 123, 125  # registers in one request
 MOST_WATCHDOG = 1.0  # [s]
 _POLL_S = 0.02
+_HELD = 0.5  # of the watchdog's time: the last of several writes may begin so long after they were decided
 _CHECK_WATCHDOG_S = 1.0  # so often the watchdog's register is read again
 
 
@@ -133,7 +134,8 @@ class ModbusPressure:
 
     def write(self, pressure: Array) -> None:
         """Put out pressures [Pa], clipped to the limits."""
-        self._put_out(self._map.to_counts(pressure, self._limits))
+        until = self._boot() + _HELD * (self.watchdog or math.inf)
+        self._put_out(self._map.to_counts(pressure, self._limits), until)
 
     def close(self) -> None:
         """Vent, stop the device, disconnect.
@@ -173,11 +175,16 @@ class ModbusPressure:
     def _zero(self) -> Words:
         return self._map.to_counts(np.zeros(len(self._setpoints)), self._limits)
 
-    def _put_out(self, counts: Words) -> None:
-        """Write set points; what lies between them belongs to the device, its `start` and its `stop`."""
+    def _put_out(self, counts: Words, until: float = math.inf) -> None:
+        """Write set points; what lies between them belongs to the device, its `start` and its `stop`.
+
+        until: when the decision is too old [s]. Each answer renews the lease, so several slow ones would not end it.
+        """
         image = np.zeros(len(self._out), np.uint16)
         image[self._setpoints] = counts
         for run in self._runs:
+            if self._boot() > until:
+                raise DeviceError('held up between the writes of one decision')
             self._connected().write(self._out.start + run.start, image[run.start : run.stop])
         self._written = counts
 

@@ -191,7 +191,9 @@ def test_a_forgotten_second_bridge_is_told_on_both_sides_and_vents(
     line = 'another master writes to it'
     listener.node.spin_until(lambda: line in bridge.stderr, 'word of another master')
     until(listener.node, valves, 0.0, 'venting')
-    commander.fill(valves, 50e3)
+    commander.ask(0.0)
+    listener.node.spin_until(lambda: 'following commands' in listener.status.message, 'following zero')
+    commander.ask(FILLED)  # what it writes now is not what the second one holds
     listener.node.spin_until(lambda: line in second.stderr, 'word of another master')
     second.stop()
     commander.fill(valves, FILLED)

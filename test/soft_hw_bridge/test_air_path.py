@@ -51,7 +51,7 @@ NONSENSE = {
 class AirPath(RuleBasedStateMachine):
     """Modbus: neither an epoch nor a validity time, so a write that is late after its last check is counted apart."""
 
-    lateness = 0.24  # of the watchdog's time, from the decision to the valve
+    lateness = 0.5  # of the watchdog's time, from the decision to the last check before the kernel
     under_way = 0.0  # [s] after a cycle, until what it has sent was answered
 
     @initialize(
@@ -472,7 +472,7 @@ class AirPath(RuleBasedStateMachine):
             assert applied.zero_read_t > applied.tripped_t, 'I2: zero was not confirmed'
             assert self.near_zero_t >= applied.tripped_t, 'I2: no command near zero'
             age = applied.t - self.commanded_t
-            late = self.lateness * self.watchdog
+            late = self.lateness * self.watchdog + applied.t - applied.sent_t
             assert age <= self.limits.command_timeout + 2.0 * WIRE_S + late, ('I3', age)
             assert not (self.stopped and applied.sent_t >= self.stopped_t), 'I6'
             over = (after - np.array(applied.read))[rising]

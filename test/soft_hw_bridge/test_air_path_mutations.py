@@ -36,6 +36,7 @@ RULES: dict[str, tuple[str, ...]] = {
     'I3 command time-out': ('safety.py', '<= t - self._commanded_t <=', '<= 0.0 * t <='),
     'I3 age of a command': ('safety.py', 'if not abs(age) <= self.limits.command_timeout:', 'if False:'),
     'I3 age counts': ('safety.py', 'self._commanded_t = t - max(age, 0.0)', 'self._commanded_t = t'),
+    'I3 writes of one decision': ('modbus.py', 'if self._boot() > until:', 'if False:'),
     'I4 watchdog set': (
         'modbus.py',
         'self._connected().write(register.address, self._watchdog_words(register))\n            self._check_watchdog()',

@@ -13,7 +13,6 @@ from pymodbus.client import ModbusTcpClient
 from pymodbus.server import ModbusTcpServer
 from pymodbus.simulator import DataType, SimData, SimDevice
 
-from soft_dynamics.errors import RobotFileError
 from soft_hw_bridge.emulators import modbus as emulators
 from soft_hw_bridge.emulators.modbus import ModbusEmulator
 from soft_hw_bridge.errors import DeviceError
@@ -310,45 +309,20 @@ def test_channels_that_do_not_exist_are_refused(channels):
         ModbusPressure(ModbusConfig(), load_register_map('festo_vtem'), channels, LIMITS)
 
 
-def test_mistakes_in_a_map_are_all_listed(tmp_path):
-    path = tmp_path / 'mine.yaml'
-    path.write_text(
-        'format: 1\nchannels: 0\nsetpoint: {adress: 3}\nmeasured: {address: 70000}\nscale: fast\n'
-    )
-    with pytest.raises(RobotFileError) as error:
-        load_register_map(path)
-    text = str(error.value)
-    for problem in (
-        'channels: expected',
-        'setpoint.adress: unknown key',
-        'measured.address',
-        'scale: expected',
-    ):
-        assert problem in text
-
-
-@pytest.mark.parametrize(
-    ('line', 'problem'),
-    [
-        ('ambient: -101325', 'ambient: expected'),
-        ('setpoint: {address: 65530, stride: 2}', 'setpoint: expected registers up to 65535, got 65536'),
-        (
-            'stop: [{type: write, address: 65530, value: 0, count: 7}]',
-            'stop: expected registers up to 65535, got 65536',
-        ),
-        ('timeout: {address: 65535, words: 2}', 'timeout: expected registers up to 65535, got 65536'),
-    ],
-)
-def test_registers_that_there_are_not_and_vacuum_for_ambient_are_refused(tmp_path, line, problem):
-    path = tmp_path / 'mine.yaml'
-    good = {'setpoint': '{address: 0}', 'measured': '{address: 100}'}
-    key, _, value = line.partition(': ')
-    lines = [f'{name}: {what}' for name, what in (good | {key: value}).items()]
-    path.write_text('\n'.join(['format: 1', 'channels: 4', 'scale: 100.0', *lines]))
-    with pytest.raises(RobotFileError, match=problem):
-        load_register_map(path)
-
-
-def test_unknown_map_names_the_shipped_ones():
-    with pytest.raises(FileNotFoundError, match='festo_cpx_ap, festo_mpa_vppm, festo_vtem, generic'):
-        load_register_map('festo')
+def test_a_trip_of_a_vtem_is_not_undone_by_the_next_write():
+    """Only `start` writes the application words; the terminal stays vented until the device is opened again."""
+    emulator = ModbusEmulator(emulators.VtemTerminal(start_time=0.0))
+    try:
+        device = connect(emulator, 'festo_vtem')
+        exchange(device, np.full(4, 100e3))
+        with emulator._lock:
+            emulator.terminal.apps.clear()  # as a trip does, while the set points are still there
+        device.write(np.full(4, 100e3))
+        assert not any(emulator.commanded())
+        device.close()
+        device.open()
+        exchange(device, np.full(4, 1e3))
+        assert emulator.commanded()[0] == 1e3
+        device.close()
+    finally:
+        emulator.close()
