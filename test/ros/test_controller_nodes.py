@@ -15,7 +15,7 @@ from geometry_msgs.msg import PoseStamped
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
-from ros.test_controllers import ACTUATION, ROBOT, SAFETY, poses, trajectory
+from ros.test_controllers import ROBOT, SAFETY, poses, trajectory
 from ros.test_virtual_rig import full_robot
 from soft_robot_suite.msg import ChamberPressures
 from std_srvs.srv import Trigger
