@@ -2,8 +2,8 @@
 
 python -m benchmarks.emergency_stop [--times 50] [--write-docs]
 
-The real bridge drives a virtual terminal and holds 100 kPa. Then a client calls `pressure/emergency_stop`: once with
-the terminal answering, once with an exchange that the terminal holds from just before the call on. Its watchdog has 0.2 s.
+The real bridge drives a virtual terminal and holds 100 kPa. Then a client calls `pressure/emergency_stop`: once while
+the terminal answers, once with an exchange that the terminal holds from just before the call on. Its watchdog: 0.2 s.
 """
 
 from __future__ import annotations

@@ -50,11 +50,13 @@ def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(confi
     with bridge(MpaTerminal(), 'festo_mpa_vppm') as (node, _):
         if configured:
             node.trigger_configure()
+            until_told(node, 'vented: disarmed')  # one that still starts would be killed
         response = node._on_emergency_stop(None, Trigger.Response())
         assert response.success
         assert 'not active, stopped all the same' in response.message
         if not configured:
             node.trigger_configure()
+            until_told(node, 'vented: disarmed')
         for reason in ('emergency stop', 'no command yet'):
             node.trigger_activate()
             assert node.is_active

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from source_tree import PACKAGES, ROOT
+from source_tree import PACKAGES, ROOT, imports, modules
 
-from soft_dynamics.kernel_cache import kernel_cache
+from soft_dynamics.kernel_cache import KERNEL_FOLDERS, kernel_cache
 from tools.run import environment
 
 TOP = """
@@ -29,6 +29,15 @@ from numba import njit
 @njit(cache=True)
 def part(x):
     return {} * x
+"""
+SCALED = """
+from numba import njit
+import soft_dynamics
+from .part import FACTOR
+
+@njit(cache=True)
+def whole(x):
+    return FACTOR * x
 """
 NUMBA_IN_USE = 'import {}, numba; print(numba.config.CACHE_DIR)'
 
@@ -69,20 +78,35 @@ def test_a_changed_kernel_that_others_use_has_another_cache(installed: Path, fil
     assert kernel_cache(installed) != before
 
 
-@pytest.mark.parametrize('file', ['soft_control/nodes/controller.py', 'soft_estimation/body_poses.py'])
-def test_a_file_that_no_kernel_takes_from_keeps_the_cache(installed: Path, file: str) -> None:
+@pytest.mark.parametrize('file', ['soft_control/nodes/controller.py', 'soft_hw_bridge/natnet/stream.py'])
+def test_a_file_beside_no_kernel_keeps_the_cache(installed: Path, file: str) -> None:
     before = kernel_cache(installed)
     with (installed / file).open('a') as stream:
         stream.write('# changed\n')
     assert kernel_cache(installed) == before
 
 
-def test_an_imported_kernel_is_not_used_in_its_old_text(installed: Path, tmp_path: Path) -> None:
+def test_kernels_and_what_they_import_lie_in_the_folders_that_name_the_cache() -> None:
+    folders = {ROOT / folder for folder in KERNEL_FOLDERS}
+    for file in modules(*PACKAGES):
+        names = {found.name for found in imports(file)}
+        if names & {'numba.njit', 'numba.extending', 'soft_dynamics.vec3.inline'}:
+            assert ROOT / file.parent in folders
+            for name in names:
+                path = ROOT.joinpath(*name.split('.'))
+                sources = [source.with_suffix('.py') for source in (path, path.parent)]
+                assert {source.parent for source in sources if source.is_file()} <= folders, f'{file}: {name}'
+
+
+@pytest.mark.parametrize(('whole', 'part'), [(TOP, PART), (SCALED, 'FACTOR = {}\n')])
+def test_what_a_kernel_imports_is_not_used_in_its_old_text(
+    installed: Path, tmp_path: Path, whole: str, part: str
+) -> None:
     kernels = installed / 'soft_control'
-    (kernels / 'whole.py').write_text(TOP)
+    (kernels / 'whole.py').write_text(whole)
     found = []
     for factor in (2, 30):  # of other lengths: Python's own cache knows a text by its second and its size
-        (kernels / 'part.py').write_text(PART.format(factor))
+        (kernels / 'part.py').write_text(part.format(factor))
         run = 'from soft_control.whole import whole; print(whole(1.0))'
         found.append(float(seen_by(run, installed, XDG_CACHE_HOME=str(tmp_path / 'cache'))))
     assert found == [2.0, 30.0]
