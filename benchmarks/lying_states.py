@@ -25,9 +25,9 @@ from soft_control.loop import ControlLoop
 from soft_control.references import JointPath
 from soft_control.safety import Mode, State
 from soft_dynamics.arguments import Array
+from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.robot import Robot, load
 from soft_estimation.model_filter import ModelFilter
-from soft_estimation.poses import pose_from_rpy
 
 ROBOTS = ('honeycomb_arm', 'pneumatic_arm')
 PERIOD = 0.01  # [s] of state and control
