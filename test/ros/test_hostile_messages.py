@@ -105,7 +105,9 @@ def test_a_node_lives_on_and_tells(
         before = counted(told())[0]
 
         def has_counted(publisher: Any = publisher, before: int = before) -> bool:
-            for data in MALFORMED[1:]:  # DDS between processes holds a reliable publisher up after an empty one
+            for data in MALFORMED[
+                1:
+            ]:  # DDS between processes holds a reliable publisher up after an empty one
                 publisher.publish(data)
                 client.spin_for(0.02)  # some subscriptions keep only the newest message
             assert process.process.poll() is None, process.stderr
