@@ -70,7 +70,7 @@ class PressureBridge(BridgeNode[RemoteStream]):
 
     def supervise_device(self, device: RemoteStream) -> Status:
         level, line, values = device.status()
-        losses = int(values.get('device_losses', 0))
+        losses = int(str(values.get('device_losses', 0)))
         if losses > self._losses:  # it may be back already
             self.get_logger().error(f'device lost: {values["last_loss"]}')
         self._losses = losses

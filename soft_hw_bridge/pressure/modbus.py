@@ -26,7 +26,7 @@ MAX_WRITE, MAX_READ = 123, 125  # registers in one request
 MOST_WATCHDOG = 1.0  # [s]
 _POLL_S = 0.02
 _HELD = 0.5  # of the watchdog's time: the last of several writes may begin so long after they were decided
-_CHECK_WATCHDOG_S = 1.0  # so often the watchdog's register is read again
+_CHECK_S = 1.0  # between two looks at the watchdog's register and the device's state
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class ModbusPressure:
         )
         self._lease = ContactLease(boot)
         self._written: Words | None = None  # set points in the device, None: not opened
-        self._watchdog_checked_t = self._failed_t = -math.inf
+        self._checked_t = self._failed_t = -math.inf
         self._connection: ModbusTcp | None = None
 
     def open(self) -> None:
@@ -128,8 +128,8 @@ class ModbusPressure:
         words = self._read(self._in)
         sampled_ns = (asked_ns + self._now_ns()) // 2
         self._check_setpoints()
-        if self._boot() - self._watchdog_checked_t >= _CHECK_WATCHDOG_S:
-            self._check_watchdog()
+        if self._boot() - self._checked_t >= _CHECK_S:
+            self._check_device()
         return [Reading(self._map.to_pressure(words[self._measured]), sampled_ns)]
 
     def write(self, pressure: Array) -> None:
@@ -202,8 +202,17 @@ class ModbusPressure:
             self._connected().write(register.address, self._watchdog_words(register))
             self._check_watchdog()
 
+    def _check_device(self) -> None:
+        """See that the watchdog is still set and that what `start` waited for still holds."""
+        self._checked_t = self._boot()
+        self._check_watchdog()
+        for step in self._map.start:
+            if isinstance(step, Wait) and not self._holds(step):
+                raise DeviceError(
+                    f'the device has stopped: register {step.address} is not as after its start'
+                )
+
     def _check_watchdog(self) -> None:
-        self._watchdog_checked_t = self._boot()
         register = self._map.timeout
         if register is None:
             return
@@ -218,23 +227,27 @@ class ModbusPressure:
 
     def _run(self, steps: Sequence[Step], stop: Stop) -> None:
         for step in steps:
-            addresses = range(step.address, step.address + step.stride * step.count, step.stride)
             if isinstance(step, Wait):
-                self._wait(step, addresses, stop)
+                self._wait(step, stop)
                 continue
-            for address in addresses:
+            for address in _addresses(step):
                 self._connected().write(address, np.array([step.value], np.uint16))
 
-    def _wait(self, step: Wait, addresses: range, stop: Stop) -> None:
+    def _wait(self, step: Wait, stop: Stop) -> None:
         deadline = self._boot() + step.timeout
-        while True:
-            words = self._read(range(addresses[0], addresses[-1] + 1))[:: step.stride]
-            if (words & step.mask == step.value).all():
-                return
+        while not self._holds(step):
             if self._boot() > deadline:
-                raise DeviceError(f'registers {addresses} are {words.tolist()} after {step.timeout:g} s')
+                raise DeviceError(
+                    f'registers {_addresses(step)}: not {step.value} (mask {step.mask}) after {step.timeout:g} s'
+                )
             if stop.wait(_POLL_S):
                 raise DeviceError('stopped while the device started')
+
+    def _holds(self, step: Wait) -> bool:
+        """Whether the registers have the values that the step waits for."""
+        addresses = _addresses(step)
+        words = self._read(range(addresses[0], addresses[-1] + 1))[:: step.stride]
+        return bool((words & step.mask == step.value).all())
 
     def _read(self, addresses: range) -> Words:
         return self._connected().read(addresses.start, len(addresses))
@@ -243,6 +256,10 @@ class ModbusPressure:
         if self._connection is None:
             raise DeviceError('the device is not opened')
         return self._connection
+
+
+def _addresses(step: Step) -> range:
+    return range(step.address, step.address + step.stride * step.count, step.stride)
 
 
 def _places(registers: Sequence[int]) -> tuple[npt.NDArray[np.intp], range]:

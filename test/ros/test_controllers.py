@@ -243,7 +243,10 @@ def test_the_other_controller_takes_over_without_a_bump(
     arm.until_highest(20e3, ACTUATION.pressure_max)
     node.spin_for(1.0)  # the trajectory
     node.spin_until(lambda: np.ptp([c.pressure for c in arm.commands[-20:]], axis=0).max() < 1.0, 'still arm')
-    before, arm.bends = np.array(arm.commands[-1].pressure), False  # what it does after that is not this test's
+    before, arm.bends = (
+        np.array(arm.commands[-1].pressure),
+        False,
+    )  # what it does after that is not this test's
     change(node, CONFIGURATION, 'deactivate')
     arm.commands.clear()
     change(node, TASK, 'activate')

@@ -148,11 +148,12 @@ class FakeTerminal:
 
     def trip(self) -> None:
         """Vent: all outputs fall to zero."""
+        if self._is_filled():  # else nothing is taken away
+            self.tripped_t = self.world.boot
         for k in range(self.valves):
             self.registers[k] = self.zero
         if self.app is not None:
             self.registers[self.app] = 0
-        self.tripped_t = self.world.boot
         self.trips += 1
 
     def reset(self) -> None:

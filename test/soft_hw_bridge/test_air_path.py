@@ -344,9 +344,19 @@ class AirPath(RuleBasedStateMachine):
         if self.is_open():
             losses = self.stream.losses
             self.terminal.registers[200] = milliseconds
-            until = self.world.boot + 1.0 + 3.0 * self.cycle + self.planned()
-            while self.world.boot < until:
-                self.poll()
+            self.poll_for(1.0 + 3.0 * self.cycle)
+            assert self.stream.losses > losses
+
+    @precondition(lambda self: not self.closed)
+    @rule(is_filled=FILLED)
+    def application_stopped(self, is_filled: bool) -> None:
+        """I8: a device that vents and keeps its set points is lost too: its state is read once a second."""
+        self.lead_to_pressure(is_filled)
+        if self.is_open() and self.terminal.app is not None:
+            losses = self.stream.losses
+            self.terminal.advance()
+            self.terminal.registers[self.terminal.app] = 0
+            self.poll_for(1.0 + 3.0 * self.cycle)
             assert self.stream.losses > losses
 
     @precondition(lambda self: not self.closed)
@@ -481,6 +491,11 @@ class AirPath(RuleBasedStateMachine):
     def is_exempt(self, applied: Applied) -> bool:
         """Whether this is the hole: delayed after its last check, until the device had vented by itself."""
         return applied.tripped_t >= applied.sent_t or applied.t - applied.sent_t > self.watchdog
+
+    def poll_for(self, duration: float) -> None:
+        until = self.world.boot + duration
+        while self.world.boot < until:
+            self.poll()
 
     # ---- helpers -------------------------------------------------------------------------------------------------
 

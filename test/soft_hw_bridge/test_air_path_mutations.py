@@ -44,9 +44,10 @@ RULES: dict[str, tuple[str, ...]] = {
     ),
     'I4 watchdog read again': (
         'modbus.py',
-        'if self._boot() - self._watchdog_checked_t >= _CHECK_WATCHDOG_S:',
+        'if self._boot() - self._checked_t >= _CHECK_S:',
         'if False:',
     ),
+    'I8 state of the device read again': ('modbus.py', 'for step in self._map.start:', 'for step in ():'),
     'I5 limits of guard and register map': (
         *('register_map.py', 'np.minimum(np.maximum(counts, low), high)', 'np.minimum(counts, 65535)'),
         *('safety.py', 'np.clip(wanted, self.limits.pressure_min, self.limits.pressure_max)', 'wanted'),
