@@ -29,19 +29,29 @@ _DOUBT = 1e-3  # [rad^2 s/kg^2] information beside which less is not believed
 
 @dataclass(frozen=True)
 class LoadGains:
-    """How far states and model are trusted."""
+    """Noise levels of states and model."""
 
-    coordinate_noise: float = field(default=5e-3, metadata={'doc': 'of a state', 'unit': 'rad or m'})
-    rate_noise: float = field(default=1.0, metadata={'doc': 'of a state', 'unit': 'rad/s or m/s'})
+    coordinate_noise: float = field(
+        default=5e-3, metadata={'doc': 'std of coordinates in a state', 'unit': 'rad or m'}
+    )
+    rate_noise: float = field(
+        default=1.0, metadata={'doc': 'std of rates in a state', 'unit': 'rad/s or m/s'}
+    )
     force_noise: float = field(
-        default=0.01, metadata={'doc': 'white, in stiffnesses of the coordinate', 'unit': '1/sqrt(Hz)'}
+        default=0.01,
+        metadata={
+            'doc': 'white force noise, in multiples of the stiffness of the coordinate',
+            'unit': '1/sqrt(Hz)',
+        },
     )
     drift: float = field(
-        default=0.2, metadata={'doc': 'of the unknown force, in stiffnesses', 'unit': '1/sqrt(s)'}
+        default=0.2,
+        metadata={
+            'doc': 'random walk of the unknown force, in multiples of the stiffness',
+            'unit': '1/sqrt(s)',
+        },
     )
-    mass_time: float = field(
-        default=2.0, metadata={'doc': 'time over which the mass at the tip is averaged', 'unit': 's'}
-    )
+    mass_time: float = field(default=2.0, metadata={'doc': 'averaging time of the tip mass', 'unit': 's'})
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

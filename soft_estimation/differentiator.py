@@ -31,15 +31,19 @@ class Motion(NamedTuple):
 
 @dataclass(frozen=True)
 class DifferentiatorConfig:
-    """What is signal, what is noise, and what is wrong."""
+    """Bandwidth, noise and outlier gate."""
 
-    bandwidth: float = quantity(10.0, unit='Hz', doc='what is faster is noise')
+    bandwidth: float = quantity(
+        10.0, unit='Hz', doc='highest frequency of the motion; faster changes count as noise'
+    )
     noise: float = quantity(1e-3, unit='rad or m', doc='standard deviation of a sample')
     gate: float = quantity(
         60.0,
-        doc='samples further off than this many standard deviations are left out; a light tip that is let go is 50 off',
+        doc='reject samples further off than this many standard deviations; the release of a light tip is 50 off',
     )
-    timeout: float = quantity(0.25, unit='s', doc='without a sample let in, the next one is the new start')
+    timeout: float = quantity(
+        0.25, unit='s', doc='restart at the next sample after this time without an accepted one'
+    )
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

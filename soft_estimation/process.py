@@ -48,18 +48,20 @@ class Linearisation(NamedTuple):
 
 @dataclass(frozen=True)
 class ProcessNoise:
-    """How far the model is trusted, as parts of the largest force the chambers can exert on each coordinate."""
+    """Model noise, as fractions of the largest force that the chambers can exert on each coordinate."""
 
     force: float = quantity(0.001, unit='1/sqrt(Hz)', doc='white disturbance')
-    drift: float = quantity(0.05, unit='1/sqrt(s)', doc='random walk of the unknown force; 0: there is none')
+    drift: float = quantity(
+        0.05, unit='1/sqrt(s)', doc='random walk of the unknown force; 0: no unknown force'
+    )
     blind_drift: float = quantity(
-        1.0, unit='1/sqrt(s)', doc='the same while the pressures are not heard; not less than drift'
+        1.0, unit='1/sqrt(s)', doc='drift while no pressures arrive; at least drift'
     )
-    memory: float = quantity(2.0, unit='s', doc='after which the unknown force is forgotten, unless seen')
+    memory: float = quantity(2.0, unit='s', doc='time constant with which an unobserved unknown force decays')
     base_acceleration: float = quantity(
-        0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white, of a base that somebody moves'
+        0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white acceleration noise of a prescribed base'
     )
-    step: float = quantity(0.01, unit='s', doc='longest step between two linearisations')
+    step: float = quantity(0.01, unit='s', doc='longest step between linearisations')
 
     def __post_init__(self) -> None:
         for name in ('force', 'drift', 'base_acceleration'):

@@ -34,13 +34,20 @@ _OLDEST = 1.0  # [s] poses stamped longer ago come from a played bag, or a compu
 class Config(ControllerConfig):
     """Parameters of the node."""
 
-    speed: float = field(default=0.1, metadata={'doc': 'of the tip towards a pose', 'unit': 'm/s'})
-    angular_speed: float = field(default=0.5, metadata={'doc': 'of the tip towards a pose', 'unit': 'rad/s'})
+    speed: float = field(default=0.1, metadata={'doc': 'speed of the tip towards a pose', 'unit': 'm/s'})
+    angular_speed: float = field(
+        default=0.5, metadata={'doc': 'angular speed of the tip towards a pose', 'unit': 'rad/s'}
+    )
     reference_timeout: float = field(
         default=1.0,
-        metadata={'doc': 'a stream silent for so long is lost; 0: its last pose is held', 'unit': 's'},
+        metadata={
+            'doc': 'a reference stream counts as lost after this silence; 0: hold its last pose',
+            'unit': 's',
+        },
     )
-    law: str = field(default='kinematic', metadata={'doc': 'kinematic (Wang, eq. 19) or predictive'})
+    law: str = field(
+        default='kinematic', metadata={'doc': 'control law: kinematic (Wang, eq. 19) or predictive'}
+    )
     gains: TaskGains = TaskGains()
 
     def __post_init__(self) -> None:

@@ -34,24 +34,24 @@ class Config:
     """Parameters of the node."""
 
     bag: str = field(metadata={'doc': 'folder of the bag, or a .mcap or .db3 file', 'read_only': True})
-    rate: float = field(default=1.0, metadata={'doc': 'times real time', 'read_only': True})
+    rate: float = field(default=1.0, metadata={'doc': 'playback speed; 1: real time', 'read_only': True})
     start: float = field(
-        default=0.0, metadata={'doc': 'leave out the beginning', 'unit': 's', 'read_only': True}
+        default=0.0, metadata={'doc': 'time in the bag at which to start', 'unit': 's', 'read_only': True}
     )
     delay: float = field(
         default=1.0,
         metadata={
-            'doc': 'before the first message, for listeners to connect',
+            'doc': 'wait before the first message, so that subscribers can connect',
             'unit': 's',
             'read_only': True,
         },
     )
-    loop: bool = field(default=False, metadata={'doc': 'begin again at the end', 'read_only': True})
+    loop: bool = field(default=False, metadata={'doc': 'restart at the end of the bag', 'read_only': True})
     topics: list[str] = field(
-        default_factory=list, metadata={'doc': 'topics to play; none: all', 'read_only': True}
+        default_factory=list, metadata={'doc': 'topics to play; empty: all', 'read_only': True}
     )
     clock: float = field(
-        default=0.0, metadata={'doc': 'rate of /clock, 0: none', 'unit': 'Hz', 'read_only': True}
+        default=0.0, metadata={'doc': 'rate of /clock; 0: do not publish it', 'unit': 'Hz', 'read_only': True}
     )
 
     def __post_init__(self) -> None:

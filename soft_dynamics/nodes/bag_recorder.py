@@ -33,17 +33,25 @@ class Config:
     """Parameters of the node."""
 
     output: str = field(
-        default='', metadata={'doc': 'folder of the new bag; default: named by the time', 'read_only': True}
+        default='',
+        metadata={'doc': 'folder of the new bag; default: named after the current time', 'read_only': True},
     )
-    storage: str = field(default='mcap', metadata={'doc': 'mcap or sqlite3', 'read_only': True})
+    storage: str = field(
+        default='mcap', metadata={'doc': 'storage format: mcap or sqlite3', 'read_only': True}
+    )
     topics: list[str] = field(
-        default_factory=list, metadata={'doc': 'topics to record; none: all', 'read_only': True}
+        default_factory=list, metadata={'doc': 'topics to record; empty: all', 'read_only': True}
     )
     exclude: str = field(
-        default='', metadata={'doc': 'topics that match this expression are left out', 'read_only': True}
+        default='', metadata={'doc': 'regular expression of topics to leave out', 'read_only': True}
     )
     flush_period: float = field(
-        default=1.0, metadata={'doc': 'how much a kill may cost', 'unit': 's', 'read_only': True}
+        default=1.0,
+        metadata={
+            'doc': 'period of writing to disk: the longest loss if the recorder is killed',
+            'unit': 's',
+            'read_only': True,
+        },
     )
 
     def __post_init__(self) -> None:

@@ -35,14 +35,23 @@ class Config:
     """Parameters of the node."""
 
     robot: str = field(
-        default='honeycomb_arm', metadata={'doc': 'shipped robot or file of one', 'read_only': True}
+        default='honeycomb_arm',
+        metadata={'doc': 'name of a shipped robot, or path of a robot file', 'read_only': True},
     )
     predict: bool = field(
-        default=False, metadata={'doc': 'run the model beside the robot', 'read_only': True}
+        default=False,
+        metadata={
+            'doc': 'publish predictions of the model driven by the measured pressures',
+            'read_only': True,
+        },
     )
     resync_period: float = field(
         default=0.0,
-        metadata={'doc': 'start the model anew this often, 0: never', 'unit': 's', 'read_only': True},
+        metadata={
+            'doc': 'period of resetting the model to the measured state; 0: never',
+            'unit': 's',
+            'read_only': True,
+        },
     )
 
 

@@ -47,28 +47,32 @@ class Config:
     """Parameters of the node."""
 
     robot: str = field(
-        default='honeycomb_arm', metadata={'doc': 'shipped robot or file of one', 'read_only': True}
+        default='honeycomb_arm',
+        metadata={'doc': 'name of a shipped robot, or path of a robot file', 'read_only': True},
     )
-    rate: float = field(default=15.0, metadata={'doc': 'largest rate of all that is published', 'unit': 'Hz'})
+    rate: float = field(default=15.0, metadata={'doc': 'maximum rate of all outputs', 'unit': 'Hz'})
     color_by: str = field(
-        default='curvature', metadata={'doc': 'what colours the body: curvature or pressure'}
+        default='curvature', metadata={'doc': 'quantity that colours the body: curvature or pressure'}
     )
     full_curvature: float = field(
         default=2.0,
-        metadata={'doc': 'bend of the whole body that has the brightest colour', 'unit': 'rad'},
+        metadata={'doc': 'bend of the whole body that gets the brightest colour', 'unit': 'rad'},
     )
     predicted_offset: list[float] = field(
         default_factory=lambda: [0.0, 0.0, 0.0],
-        metadata={'doc': 'where the predicted body is drawn, from the measured one', 'unit': 'm'},
+        metadata={'doc': 'displacement of the predicted body from the measured one', 'unit': 'm'},
     )
-    force_scale: float = field(default=0.02, metadata={'doc': 'length of the wrench arrow', 'unit': 'm/N'})
+    force_scale: float = field(
+        default=0.02, metadata={'doc': 'length of the wrench arrow per force', 'unit': 'm/N'}
+    )
     publish_tf: bool = field(
-        default=True, metadata={'doc': 'false: a robot_state_publisher does it', 'read_only': True}
+        default=True,
+        metadata={'doc': 'publish /tf; false if a robot_state_publisher does', 'read_only': True},
     )
     frame_prefix: str = field(
         default='',
         metadata={
-            'doc': 'before the name of every frame, such as arm1/, where there are several robots',
+            'doc': 'prefix of all frames, such as arm1/, for several robots',
             'read_only': True,
         },
     )

@@ -22,7 +22,7 @@ SUCCESS, FAILURE, ERROR = (
     TransitionCallbackReturn.FAILURE,
     TransitionCallbackReturn.ERROR,
 )
-AUTOSTART = 'configure and activate at start'
+AUTOSTART = 'configure and activate the node at start'
 _REAL_TIME = 'use_sim_time must be false: this node commands hardware'
 
 

@@ -19,7 +19,7 @@ from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
 from rclpy.node import Node
 
 NAME = 'realtime_priority'
-DESCRIPTION = 'of all threads (SCHED_FIFO), 1 to 99; 0: ordinary'
+DESCRIPTION = 'real-time priority of all threads (SCHED_FIFO), 1 to 99; 0: normal'
 _WAKE_UP_LIMIT = Path('/dev/cpu_dma_latency')  # holds as long as the file is open (Linux, PM QoS)
 
 

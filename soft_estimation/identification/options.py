@@ -20,11 +20,9 @@ Report = Callable[[float, str], None]  # part done (0 to 1), and the best so far
 class Options:
     """The budget of a search."""
 
-    starts: int = quantity(4, doc='of least_squares: the file, then random ones')
-    trials: int = quantity(
-        400, doc='runs of the model that jensen and godage may take; steps of particles of mehl'
-    )
-    seed: int = quantity(0, doc='of everything random')
+    starts: int = quantity(4, doc='number of starts of least_squares: the file, then random ones')
+    trials: int = quantity(400, doc='limit of model runs of jensen and godage, and of particle steps of mehl')
+    seed: int = quantity(0, doc='seed of all random numbers')
     storage: str = quantity(
         '',
         doc="jensen: URL of Optuna's storage, sqlite or PostgreSQL; default: a sqlite file beside the output, "
@@ -38,7 +36,7 @@ class Options:
 
 
 class Checkpoint:
-    """What a search has found so far, in a file that survives a kill. Damaged or of another problem, it is ignored."""
+    """Progress of a search, in a file that survives a kill. A damaged file or one of another problem is ignored."""
 
     def __init__(self, path: Path | None, fingerprint: str) -> None:
         self._path, self._fingerprint = path, fingerprint

@@ -75,7 +75,9 @@ class Pose:
     unit: LengthUnit = 'm'
     trust: Literal['all', 'normal'] = 'all'
     reference: float = quantity(0.0, unit='s', least=0.0)
-    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    drop_repeats: float = quantity(
+        0.0, unit='s', least=0.0, doc='leave out rows that repeat within this time'
+    )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
     def __post_init__(self) -> None:
@@ -95,7 +97,9 @@ class Point:
     position: Texts = quantity((), form=LABEL)
     marker: str = quantity('', form=LABEL)
     unit: LengthUnit = 'm'
-    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    drop_repeats: float = quantity(
+        0.0, unit='s', least=0.0, doc='leave out rows that repeat within this time'
+    )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
     def __post_init__(self) -> None:
@@ -113,7 +117,9 @@ class Pressures:
     columns: Texts = quantity((), form=LABEL)
     constants: Floats = ()
     unit: Literal['Pa', 'kPa', 'MPa', 'bar', 'mbar', 'psi'] = 'Pa'
-    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    drop_repeats: float = quantity(
+        0.0, unit='s', least=0.0, doc='leave out rows that repeat within this time'
+    )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
     def __post_init__(self) -> None:
@@ -134,7 +140,9 @@ class Wrench:
     torque: Texts = quantity(length=3, form=LABEL)
     force_unit: Literal['N', 'mN'] = 'N'
     torque_unit: Literal['N m', 'N mm'] = 'N m'
-    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    drop_repeats: float = quantity(
+        0.0, unit='s', least=0.0, doc='leave out rows that repeat within this time'
+    )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
 
@@ -147,7 +155,9 @@ class Joints:
     names: Texts = quantity(form=NAME)
     columns: Texts = quantity(form=LABEL)
     unit: AngleUnit = 'rad'
-    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    drop_repeats: float = quantity(
+        0.0, unit='s', least=0.0, doc='leave out rows that repeat within this time'
+    )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
     def __post_init__(self) -> None:

@@ -20,25 +20,29 @@ POSE_KINDS = ('mocap', 'vive')
 class Config:
     """Parameters of the node."""
 
-    robot: str = quantity('honeycomb_arm', doc='shipped robot or file of one')
-    method: str = quantity('model', doc='model or differentiator (poses only, no dynamics)')
+    robot: str = quantity('honeycomb_arm', doc='name of a shipped robot, or path of a robot file')
+    method: str = quantity(
+        'model', doc='estimation method: model or differentiator (poses only, no dynamics)'
+    )
     sensors: tuple[str, ...] = quantity(
-        (), doc='sensors of the robot file to use; none: all that the method takes'
+        (), doc='sensors of the robot file to use; empty: all that the method supports'
     )
     rate: float = quantity(
-        200.0, unit='Hz', doc='of the state, two thirds of it at least; see the docs for when it is published'
+        200.0,
+        unit='Hz',
+        doc='maximum rate of states; the actual rate is at least two thirds of it (docs/estimation.md)',
     )
     sensor_rate: float = quantity(
         125.0,
         unit='Hz',
-        doc='samples of each sensor beyond this, or beyond rate if that is more, are left out',
+        doc='maximum rate of samples used from each sensor, or `rate` if that is higher',
     )
     blackout_limit: float = quantity(
-        0.3, unit='s', doc='without a sample let in that shows the shape no state is published'
+        0.3, unit='s', doc='stop publishing after this time without an accepted sample of the shape'
     )
     at_samples: bool = quantity(
         False,
-        doc='samples in the order of their stamps, 50 ms late, and states at their times: a played bag gives the same',
+        doc='use samples in stamp order, 50 ms late, with states at their times: a bag then replays exactly',
     )
     filter: FilterConfig = FilterConfig()
     differentiator: DifferentiatorConfig = DifferentiatorConfig()

@@ -1,4 +1,4 @@
-"""Which fiber sensor, and what is needed to make a shape of what it sends."""
+"""Settings of the fiber shape sensor: device, protocol and geometry."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from soft_hw_bridge.fiber.strain import CoreLayout
 
 @dataclass(frozen=True)
 class CoresConfig:
-    """The cores whose strain tells the shape; for protocols that send strain."""
+    """Geometry of the cores, for protocols that send strain."""
 
-    radius: tuple[float, ...] = quantity((), unit='m', doc='distance of each core from the centre line')
+    radius: tuple[float, ...] = quantity((), unit='m', doc='distance of each core from the centreline')
     angle: tuple[float, ...] = quantity((), unit='rad', doc='direction of each core at the base, from x to y')
-    pretwist: float = quantity(0.0, unit='rad/m', doc='of the cores in the straight fiber')
+    pretwist: float = quantity(0.0, unit='rad/m', doc='twist of the cores in the straight fiber')
 
 
 @dataclass(frozen=True)
 class OdisiConfig:
-    """Where the instrument has the strain of each core, in the order of `cores`."""
+    """Channel and segment of the instrument for each core, in the order of `cores`."""
 
     channels: tuple[int, ...] = quantity((), doc='channel of each core')
-    segments: tuple[str, ...] = quantity((), doc='segment of each core; none: whole channels')
-    reverse: tuple[bool, ...] = quantity((), doc='cores whose fiber runs from tip to base; none: no core')
+    segments: tuple[str, ...] = quantity((), doc='segment of each core; empty: whole channels')
+    reverse: tuple[bool, ...] = quantity(
+        (), doc='true for cores whose fiber runs from tip to base; empty: none does'
+    )
 
     def cores(self) -> tuple[odisi.Core, ...]:
         """Return the cores."""
@@ -42,25 +44,27 @@ class OdisiConfig:
 
 @dataclass(frozen=True)
 class FbgsConfig:
-    """What the text streams do not tell."""
+    """Geometry that the FBGS text streams do not send."""
 
     gratings: tuple[float, ...] = quantity((), unit='m', doc='distance of each grating from the base')
-    point_spacing: float = quantity(1e-3, unit='m', doc='between the points of Shape Sensing')
+    point_spacing: float = quantity(1e-3, unit='m', doc='distance between the points of Shape Sensing')
 
 
 @dataclass(frozen=True)
 class FiberConfig:
-    """Which device, and what is needed to make a shape of what it sends."""
+    """Device, protocol and the geometry that the protocol does not send."""
 
     protocol: str = quantity(
-        'shp1', doc='shp1, odisi, fbgs_strain (ILLumiSense) or fbgs_shape (Shape Sensing)'
+        'shp1', doc='protocol: shp1, odisi, fbgs_strain (ILLumiSense) or fbgs_shape (Shape Sensing)'
     )
-    host: str = quantity('127.0.0.1', doc='name or address of the device or its computer')
-    port: int = quantity(0, doc='TCP port; 0: the usual one of the protocol')
-    sensor: int = quantity(0, doc='which one, where a device serves several')
+    host: str = quantity('127.0.0.1', doc='host name or address of the device or its computer')
+    port: int = quantity(0, doc='TCP port; 0: default of the protocol')
+    sensor: int = quantity(0, doc='index of the sensor, if the device has several')
     offset: float = quantity(0.0, unit='m', doc='arc length of the first sample')
-    max_gap: float = quantity(0.01, unit='m', doc='longest stretch of lost samples to fill in between')
-    stale_after: float = quantity(0.5, unit='s', doc='without a new frame, the stream counts as lost')
+    max_gap: float = quantity(0.01, unit='m', doc='longest stretch of lost samples to interpolate')
+    stale_after: float = quantity(
+        0.5, unit='s', doc='the stream counts as lost after this time without a new frame'
+    )
     cores: CoresConfig = CoresConfig()
     odisi: OdisiConfig = OdisiConfig()
     fbgs: FbgsConfig = FbgsConfig()

@@ -26,13 +26,18 @@ _MAX_PER_POLL = 200  # datagrams, so that a flood cannot hold the reader
 
 @dataclass(frozen=True)
 class FtConfig:
-    """Where the box is."""
+    """Address and settings of the box."""
 
-    host: str = field(default='192.168.1.1', metadata={'doc': 'name or address of the Net F/T box'})
-    rdt_port: int = field(default=rdt.PORT, metadata={'doc': 'UDP port of its stream of records'})
-    http_port: int = field(default=80, metadata={'doc': 'TCP port of its calibration page'})
-    status_table: str = field(default='net_box', metadata={'doc': 'meaning of the status: net_box or axia'})
-    stale_after: float = field(default=0.2, metadata={'doc': 'without a record, ask again', 'unit': 's'})
+    host: str = field(default='192.168.1.1', metadata={'doc': 'host name or address of the Net F/T box'})
+    rdt_port: int = field(default=rdt.PORT, metadata={'doc': 'UDP port of the RDT stream'})
+    http_port: int = field(default=80, metadata={'doc': 'TCP port of the calibration page'})
+    status_table: str = field(
+        default='net_box', metadata={'doc': 'status codes of the device: net_box or axia'}
+    )
+    stale_after: float = field(
+        default=0.2,
+        metadata={'doc': 'request the stream again after this time without a record', 'unit': 's'},
+    )
 
     def __post_init__(self) -> None:
         for name in ('rdt_port', 'http_port'):

@@ -17,9 +17,7 @@ class MocapConfig(NatNetConfig):
     """Which bodies, and how Motive streams them."""
 
     up_axis: str = field(default='y', metadata={'doc': 'Up Axis in the streaming settings of Motive: y or z'})
-    bodies: tuple[str, ...] = field(
-        default=(), metadata={'doc': 'rigid bodies to publish; none: all there are'}
-    )
+    bodies: tuple[str, ...] = field(default=(), metadata={'doc': 'rigid bodies to publish; empty: all'})
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -27,10 +27,10 @@ _CYCLES_PER_WATCHDOG = 3.0  # a device vents by itself after so many missed cycl
 class PressureConfig:
     """The robot, which has the names and limits of the chambers, and the device."""
 
-    robot: str = quantity('honeycomb_arm', doc='shipped robot or path of a .yaml file')
-    device: str = quantity('modbus', doc='modbus or serial')
-    channels: tuple[int, ...] = quantity((), doc='channel of each chamber of the robot; none: 0, 1, 2 ...')
-    rate: float = quantity(200.0, unit='Hz', doc='cycles of commands out and measurements in')
+    robot: str = quantity('honeycomb_arm', doc='name of a shipped robot, or path of a robot file')
+    device: str = quantity('modbus', doc='type of the valve device: modbus or serial')
+    channels: tuple[int, ...] = quantity((), doc='channel of each chamber of the robot; empty: 0, 1, 2 ...')
+    rate: float = quantity(200.0, unit='Hz', doc='rate of writing commands and reading measurements')
     modbus: ModbusConfig = ModbusConfig()
     serial: SerialConfig = SerialConfig()
 

@@ -57,11 +57,13 @@ class Port(Protocol):
 class SerialConfig:
     """Where the microcontroller is, and how it talks."""
 
-    port: str = quantity('/dev/ttyACM0', doc='or an URL of pyserial, such as socket://host:port')
-    baud: int = quantity(921600, unit='baud', doc='as the microcontroller has it')
-    protocol: str = quantity('binary', doc='binary or text')
+    port: str = quantity('/dev/ttyACM0', doc='serial device, or a pyserial URL such as socket://host:port')
+    baud: int = quantity(921600, unit='baud', doc='baud rate of the microcontroller')
+    protocol: str = quantity('binary', doc='protocol: binary or text')
     silence: float = quantity(
-        0.1, unit='s', doc='without a measurement, open the port again; < 0.2 s, when the device vents'
+        0.1,
+        unit='s',
+        doc='reopen the port after this time without a measurement; < 0.2 s, when the device vents',
     )
 
     def __post_init__(self) -> None:
