@@ -1,4 +1,4 @@
-"""What reaches the valves while every process of a closed loop is killed, and stopped and continued, again and again?
+"""Measure the pressure commands at the valves while each process of a closed loop is killed or stopped and continued.
 
 python -m benchmarks.air_faults [--times 20] [--seed 1] [--only pressure_bridge ...] [--write-docs]
 
@@ -198,10 +198,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='air_faults', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--times', type=int, default=20, help='each event; default 20')
-    parser.add_argument('--seed', type=int, default=1, help='of the durations; default 1')
+    parser.add_argument('--times', type=int, default=20, help='repetitions of each event; default 20')
+    parser.add_argument('--seed', type=int, default=1, help='seed of the durations; default 1')
     parser.add_argument('--only', nargs='+', choices=PROCESSES, default=PROCESSES, metavar='PROCESS')
-    parser.add_argument('--write-docs', action='store_true', help=f'put the table into {PAGE.name}')
+    parser.add_argument('--write-docs', action='store_true', help=f'write the table to {PAGE.name}')
     options = parser.parse_args(arguments)
     rng, rows, launches = random.Random(options.seed), [], Launches()
     with mover() as node:

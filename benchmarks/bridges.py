@@ -355,9 +355,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog=METHOD,
     )
     parser.add_argument(
-        '--seconds', type=float, default=60.0, help='how long to measure, default %(default)g'
+        '--seconds', type=float, default=60.0, help='duration of the measurement [s]; default %(default)g'
     )
-    parser.add_argument('--write-docs', action='store_true', help=f'also into {DOCS.parent.name}/{DOCS.name}')
+    parser.add_argument(
+        '--write-docs', action='store_true', help=f'also write {DOCS.parent.name}/{DOCS.name}'
+    )
     options = parser.parse_args(arguments)
     if not options.seconds >= 2.0:
         parser.error(f'--seconds: at least 2, got {options.seconds:g}')

@@ -195,10 +195,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog='python -m benchmarks.closed_loop', description=(__doc__ or '').partition('\n')[0], epilog=METHOD
     )
     parser.add_argument(
-        '--seconds', type=number(2.0, 3600.0), default=30.0, help='how long to measure, default %(default)g'
+        '--seconds',
+        type=number(2.0, 3600.0),
+        default=30.0,
+        help='duration of the measurement [s]; default %(default)g',
     )
     parser.add_argument(
-        '--rate', type=number(20.0, 1e3), default=200.0, help='of the loop [Hz], default %(default)g'
+        '--rate',
+        type=number(20.0, 1e3),
+        default=200.0,
+        help='rate of the control loop [Hz]; default %(default)g',
     )
     parser.add_argument(
         '--estimator', default='model', choices=('model', 'differentiator'), help='default %(default)s'
@@ -207,10 +213,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         '--realtime',
         type=number(0, 99, int),
         default=0,
-        help='priority of all nodes but the model, 1 to 99; default 0: ordinary',
+        help='real-time priority of all nodes but the model, 1 to 99; default 0: normal',
     )
     parser.add_argument(
-        '--everything', action='store_true', help='with F/T sensor, Vive trackers, fiber and shape_publisher'
+        '--everything', action='store_true', help='add F/T sensor, Vive trackers, fiber and shape_publisher'
     )
     parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}')
     options = parser.parse_args(arguments)

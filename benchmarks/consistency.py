@@ -1,4 +1,4 @@
-"""Are the errors of the filter as large as it says? Normalised squares of many runs of robots that are its model.
+"""Check the consistency of the filter: normalised squared errors (NEES, NIS) over many runs without model error.
 
 python -m benchmarks.consistency [--runs 200] [--write-docs]
 
@@ -189,8 +189,8 @@ def page(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmarks.consistency', description=__doc__)
-    parser.add_argument('--runs', type=int, default=200, help='of each robot, default %(default)d')
-    parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}')
+    parser.add_argument('--runs', type=int, default=200, help='runs of each robot; default %(default)d')
+    parser.add_argument('--write-docs', action='store_true', help=f'also write docs/{DOCS.name}')
     options = parser.parse_args(arguments)
     if options.runs < 1:
         parser.error(f'at least one run, got {options.runs}')

@@ -1,4 +1,4 @@
-"""How long does an emergency stop take, from the call of the service to the terminal at zero?
+"""Measure the duration of an emergency stop, from the service call to zero pressure at the terminal.
 
 python -m benchmarks.emergency_stop [--times 50] [--write-docs]
 
@@ -100,8 +100,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='emergency_stop', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--times', type=int, default=50, help='stops of each kind; default 50')
-    parser.add_argument('--write-docs', action='store_true', help=f'put the table into {PAGE.name}')
+    parser.add_argument('--times', type=int, default=50, help='repetitions of each kind of stop; default 50')
+    parser.add_argument('--write-docs', action='store_true', help=f'write the table to {PAGE.name}')
     options = parser.parse_args(arguments)
     valves = ModbusEmulator(MpaTerminal())
     named = {'robot': ROBOT.name, 'modbus.host': '127.0.0.1', 'modbus.port': valves.port}

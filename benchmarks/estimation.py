@@ -1,4 +1,4 @@
-"""How well the estimators know the virtual honeycomb arm, which is not their model: one table and three figures.
+"""Measure the accuracy of the estimators on the virtual honeycomb arm, with model error: one table and three figures.
 
 python -m benchmarks.estimation [--seconds 10] [--seeds 3] [--write-docs]
 """
@@ -304,10 +304,15 @@ def plot(found: Study) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmarks.estimation', description=__doc__)
     parser.add_argument(
-        '--seconds', type=float, default=10.0, help='of each run, at least 5; default %(default)g'
+        '--seconds',
+        type=float,
+        default=10.0,
+        help='duration of each run [s], at least 5; default %(default)g',
     )
-    parser.add_argument('--seeds', type=int, default=3, help='runs, default %(default)d')
-    parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}, with figures')
+    parser.add_argument('--seeds', type=int, default=3, help='number of runs; default %(default)d')
+    parser.add_argument(
+        '--write-docs', action='store_true', help=f'also write docs/{DOCS.name} and its figures'
+    )
     options = parser.parse_args(arguments)
     if not (options.seconds >= 5.0 and options.seeds >= 1):
         parser.error(f'at least 5 s and one seed, got {options.seconds:g} s and {options.seeds}')

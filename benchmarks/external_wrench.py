@@ -1,4 +1,4 @@
-"""How well a push on the tip of the virtual honeycomb arm, which is not the model, is known: one table.
+"""Measure the accuracy of the estimated wrench of a push on the tip of the virtual honeycomb arm: one table.
 
 python -m benchmarks.external_wrench [--seeds 6]
 """
@@ -74,7 +74,7 @@ def errors(robot: sd.Robot, seed: int) -> tuple[float, float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmarks.external_wrench', description=__doc__)
-    parser.add_argument('--seeds', type=int, default=6, help='runs, default %(default)d')
+    parser.add_argument('--seeds', type=int, default=6, help='number of runs; default %(default)d')
     robot = model()
     print(f'| run | torque [N m] of {TORQUE:g} | force [N] of {FORCE:g} |\n| --- | --- | --- |')
     for seed in range(FIRST_SEED, FIRST_SEED + parser.parse_args(arguments).seeds):

@@ -1,8 +1,8 @@
-"""How long does `validate` take for a bag of ten minutes with all topics?
+"""Time `validate` on a bag of ten minutes with all topics.
 
 python -m benchmarks.long_bag [--robot honeycomb_arm] [--seconds 600] [--source state poses]
 
-The bag is made by simulation and thrown away. Timed is the whole command: start, reading, runs, figures, report.
+The bag comes from a simulation and is deleted afterwards. The time includes start, reading, runs, figures and report.
 """
 
 from __future__ import annotations
@@ -52,8 +52,12 @@ def timed(bag: Path, robot: str, source: str) -> Times:
 
 def main(args: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0])
-    parser.add_argument('--robot', default='honeycomb_arm', help='shipped robot or the path of a robot file')
-    parser.add_argument('--seconds', type=float, default=600.0, help='of motion; default 600')
+    parser.add_argument(
+        '--robot', default='honeycomb_arm', help='name of a shipped robot, or path of a robot file'
+    )
+    parser.add_argument(
+        '--seconds', type=float, default=600.0, help='duration of the motion [s]; default 600'
+    )
     parser.add_argument('--source', nargs='+', choices=SOURCES, default=['state', 'poses'])
     options = parser.parse_args(args)
     with tempfile.TemporaryDirectory() as folder:

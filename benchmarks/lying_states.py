@@ -1,4 +1,4 @@
-"""How long is a state that lies followed, and to which pressure?
+"""Measure how long a controller follows a false state, and to which pressure.
 
 python -m benchmarks.lying_states [--seconds 15] [--write-docs]
 
@@ -304,8 +304,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='lying_states', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--seconds', type=float, default=15.0, help='of each run; default 15')
-    parser.add_argument('--write-docs', action='store_true', help=f'put the table into {PAGE.name}')
+    parser.add_argument('--seconds', type=float, default=15.0, help='duration of each run [s]; default 15')
+    parser.add_argument('--write-docs', action='store_true', help=f'write the table to {PAGE.name}')
     options = parser.parse_args(arguments)
     lines = table(options.seconds)
     if options.write_docs:

@@ -1,11 +1,11 @@
-"""Known truth, found again from bags: python -m benchmarks.recovery [CASE ...] [--seed 1] [--write-docs]
+"""Identify known parameters from bags: python -m benchmarks.recovery [CASE ...] [--seed 1] [--write-docs]
 
---spread 5 runs the cases with so many seeds and tells the largest deviation of each.
+--spread 5 runs each case with five seeds and prints the largest deviation.
 
-Each case records bags of a robot whose numbers are known, with noise, reads them as `identify` does, spoils the numbers
-in the robot file, and lets a method find them. Those without `rig` are motions of the model itself, so that there is no
-model error. `rig_*` are recorded from the running nodes of the virtual rig, whose plant is a finely divided MuJoCo arm,
-so that the deviation is the model's error; these need ROS: tools/run.py --own-domain python -m benchmarks.recovery
+Each case records noisy bags of a robot with known parameters, reads them like `identify`, changes the parameters in
+the robot file, and lets a method find them. Cases without `rig` are motions of the model itself, without model error.
+The `rig_*` cases are recorded from the running nodes of the virtual rig, whose plant is a finely divided MuJoCo arm,
+so that the deviation is the model error. They need ROS: tools/run.py --own-domain python -m benchmarks.recovery
 """
 
 from __future__ import annotations
@@ -217,11 +217,11 @@ def main(args: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('cases', nargs='*', choices=[*CASES, []], default=list(CASES), metavar='CASE')
-    parser.add_argument('--seed', type=int, default=1, help='of inputs and noise; default 1')
+    parser.add_argument('--seed', type=int, default=1, help='seed of inputs and noise; default 1')
     parser.add_argument(
-        '--spread', type=int, default=0, metavar='N', help='the largest deviations of N seeds'
+        '--spread', type=int, default=0, metavar='N', help='print the largest deviations of N seeds'
     )
-    parser.add_argument('--write-docs', action='store_true', help='put the rows into docs/identify.md')
+    parser.add_argument('--write-docs', action='store_true', help='write the rows to docs/identify.md')
     options = parser.parse_args(args)
     if options.spread:
         print('\n'.join(SPREAD_HEAD))

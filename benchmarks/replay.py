@@ -1,4 +1,4 @@
-"""How many states of a live estimator come again when the bag of its run is played?
+"""Compare the states of a live estimator with those from playing the bag of its run.
 
 python -m benchmarks.replay [--seconds 8] [--streams poses pressure] [--for-now] [--busy 8]
 
@@ -180,10 +180,12 @@ def _apart(q: Array, qd: Array) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0])
-    parser.add_argument('--seconds', type=float, default=8.0, help='of motion')
+    parser.add_argument('--seconds', type=float, default=8.0, help='duration of the motion [s]')
     parser.add_argument('--streams', nargs='+', choices=RATES, default=['poses', 'pressure'])
-    parser.add_argument('--for-now', action='store_true', help='ordinary estimators, without at_samples')
-    parser.add_argument('--busy', type=int, default=0, help='processes that compute beside it')
+    parser.add_argument('--for-now', action='store_true', help='use estimators without at_samples')
+    parser.add_argument(
+        '--busy', type=int, default=0, help='number of busy processes that load the processor'
+    )
     options = parser.parse_args()
     rclpy.init()
     with tempfile.TemporaryDirectory() as folder:

@@ -43,7 +43,10 @@ def ringing(t: np.ndarray, x: np.ndarray) -> tuple[float, float]:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Step response of a soft bending actuator.')
     parser.add_argument(
-        '--seconds', type=number(1.5, 1e3), default=2.8, help='of motion; the pressure stays on until 2.88 s'
+        '--seconds',
+        type=number(1.5, 1e3),
+        default=2.8,
+        help='duration of the motion [s]; the pressure is on until 2.88 s',
     )
     options = parser.parse_args(argv)
 

@@ -75,7 +75,9 @@ def energy_made(robot: sd.Robot, motion: sd.Trajectory) -> float:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Lumped and point masses against distributed ones.')
-    parser.add_argument('--seconds', type=number(0.01, 1e3), default=2.0, help='of free motion')
+    parser.add_argument(
+        '--seconds', type=number(0.01, 1e3), default=2.0, help='duration of the free motion [s]'
+    )
     seconds = parser.parse_args(argv).seconds
 
     print(f'{"robot":18} placement     M off  {"frequencies [Hz]":21} tip off [mm]  energy made')

@@ -35,7 +35,7 @@ def fall(force: float, t: np.ndarray) -> tuple[sd.Trajectory, np.ndarray]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='A fabric arm falls and curls.')
-    parser.add_argument('--seconds', type=number(1.1, 1e4), default=50.0, help='of motion')
+    parser.add_argument('--seconds', type=number(1.1, 1e4), default=50.0, help='duration of the motion [s]')
     options = parser.parse_args(argv)
 
     t = np.arange(0.0, options.seconds + 1e-9, 0.05)

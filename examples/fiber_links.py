@@ -70,8 +70,8 @@ def plot(t: np.ndarray, errors: dict[int, np.ndarray], points: np.ndarray, path:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Shape of a bending actuator from few links.')
-    parser.add_argument('--seconds', type=number(0.1, 1e3), default=2.0, help='of motion')
-    parser.add_argument('--figure', type=file_to_write, help='file to draw shapes and errors into')
+    parser.add_argument('--seconds', type=number(0.1, 1e3), default=2.0, help='duration of the motion [s]')
+    parser.add_argument('--figure', type=file_to_write, help='write a figure of shapes and errors')
     options = parser.parse_args(argv)
     t, errors, points = errors_over_time(options.seconds)
     if options.figure:

@@ -35,7 +35,7 @@ def damped_sine(t: np.ndarray, a: float, b: float, w: float, c: float) -> np.nda
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Free swing of a honeycomb arm.')
-    parser.add_argument('--seconds', type=number(2.0, 1e3), default=6.0, help='of motion')
+    parser.add_argument('--seconds', type=number(2.0, 1e3), default=6.0, help='duration of the motion [s]')
     options = parser.parse_args(argv)
 
     for load in (0.0, 0.5):

@@ -23,9 +23,11 @@ from soft_dynamics.command_line import number
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Inverse and forward dynamics undo each other.')
     parser.add_argument(
-        '--robot', default='honeycomb_arm', help='a shipped robot or the path of a robot file'
+        '--robot', default='honeycomb_arm', help='name of a shipped robot, or path of a robot file'
     )
-    parser.add_argument('--states', type=number(1, 1e7, int), default=1000, help='size of the batch')
+    parser.add_argument(
+        '--states', type=number(1, 1e7, int), default=1000, help='number of states in the batch'
+    )
     options = parser.parse_args(argv)
 
     try:

@@ -45,7 +45,7 @@ def step_response(robot: sd.Robot, seconds: float) -> tuple[sd.Trajectory, np.nd
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Base wrench of a soft actuator, and its mass.')
-    parser.add_argument('--seconds', type=number(0.1, 1e3), default=1.0, help='of motion')
+    parser.add_argument('--seconds', type=number(0.1, 1e3), default=1.0, help='duration of the motion [s]')
     options = parser.parse_args(argv)
 
     robot = sd.load('floating_actuator')

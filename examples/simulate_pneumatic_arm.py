@@ -37,8 +37,10 @@ def motion(robot: sd.Robot, seconds: float, step: float) -> sd.Trajectory:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='A pneumatic arm under random pressure steps.')
-    parser.add_argument('--seconds', type=number(0.1, 1e4), default=10.0, help='of motion')
-    parser.add_argument('--step', type=number(1e-5, 0.1), default=0.005, help='of the implicit method [s]')
+    parser.add_argument('--seconds', type=number(0.1, 1e4), default=10.0, help='duration of the motion [s]')
+    parser.add_argument(
+        '--step', type=number(1e-5, 0.1), default=0.005, help='step of the implicit method [s]'
+    )
     options = parser.parse_args(argv)
 
     robot = sd.load('pneumatic_arm')

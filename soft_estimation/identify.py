@@ -1,7 +1,7 @@
-"""Find unknown numbers of a robot file from recordings: `identify ROBOT RECORDING...` writes a new robot file.
+"""Identify parameters of a robot file from recordings: `identify ROBOT RECORDING...` writes a new robot file.
 
-A recording is a bag, or an .npz file with the arrays t, q, qd, pressure and maybe qdd and wrench_B. A search that was
-killed goes on where it was when the same command is given again. Exit code: 0 if done, 2 for a mistake.
+A recording is a bag, or an .npz file with the arrays t, q, qd, pressure and optionally qdd and wrench_B. After a kill,
+the same command resumes the search. Exit code: 0 on success, 2 for invalid arguments or files.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def parser() -> argparse.ArgumentParser:
         prog='identify', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument(
-        'robot', help='shipped robot, or the path of a robot file; its values are where the search starts'
+        'robot', help='name of a shipped robot, or path of a robot file; the search starts from its values'
     )
-    made.add_argument('recordings', nargs='+', type=Path, help='bags, or .npz files of arrays')
+    made.add_argument('recordings', nargs='+', type=Path, help='bags or .npz files')
     made.add_argument(
         '--method',
         choices=METHODS,
@@ -52,20 +52,21 @@ def parser() -> argparse.ArgumentParser:
         'all that match; may be repeated; default: stiffness and damping of every segment',
     )
     made.add_argument(
-        '--output', type=Path, help='new robot file; default: <robot>_identified.yaml beside the old one'
+        '--output', type=Path, help='new robot file; default: <robot>_identified.yaml beside the given one'
     )
-    made.add_argument('--window', type=float, default=10.0, help='of free runs [s]; default 10')
-    made.add_argument('--step', type=float, default=5e-3, help='of the simulation [s]; default 0.005')
-    made.add_argument('--start', type=float, default=0.0, help='leave out what is before [s]')
-    made.add_argument('--end', type=float, help='leave out what is after [s]')
+    made.add_argument('--window', type=float, default=10.0, help='duration of free runs [s]; default 10')
+    made.add_argument('--step', type=float, default=5e-3, help='simulation step [s]; default 0.005')
+    made.add_argument('--start', type=float, default=0.0, help='ignore recordings before this time [s]')
+    made.add_argument('--end', type=float, help='ignore recordings after this time [s]')
+    made.add_argument('--rate', type=float, default=100.0, help='sampling rate of bags [Hz]; default 100')
     made.add_argument(
-        '--rate', type=float, default=100.0, help='of the samples taken from bags [Hz]; default 100'
+        '--source',
+        choices=SOURCES,
+        default='auto',
+        help='source of the motion in bags; auto: state if recorded, otherwise poses',
     )
     made.add_argument(
-        '--source', choices=SOURCES, default='auto', help='of the motion in bags; auto: state, or else poses'
-    )
-    made.add_argument(
-        '--bandwidth', type=float, default=10.0, help='of the smoothing of poses [Hz]; default 10'
+        '--bandwidth', type=float, default=10.0, help='bandwidth of the smoothing of poses [Hz]; default 10'
     )
     for field in fields(Options):
         kind = type(field.default)

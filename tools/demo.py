@@ -1,14 +1,14 @@
 """Run the whole loop on a virtual rig for less than a minute: `make demo`.
 
-It launches simulation.launch.xml: a virtual honeycomb arm, the bridges of a real rig, state estimator and controllers,
-each a process. The configuration controller draws the figure of eight; the task controller takes over without a
-bump, a load that nobody is told of is hung on the tip, and it draws a star. A table of the tracking errors and a
-picture come last. Exit code 0: all of it worked.
+The demo launches simulation.launch.xml: a virtual honeycomb arm, the bridges of a real rig, the state estimator and the
+controllers, one process each. The configuration controller draws a figure of eight. The task controller takes over
+without a jump, an unmodelled load is hung on the tip, and the controller draws a star. At the end the demo prints a
+table of tracking errors and writes a picture. Exit code 0: all steps succeeded.
 
-A node that dies on the way is named. A bridge or the estimator is brought back by the launch: the arm is vented
-meanwhile, and the figure begins anew. Without the controller in command the arm is vented and the demo fails; without
-the virtual rig there is nothing left to run. States and commands may be half a second old here, and not a tenth or a
-fifth as the robot file says, so that a busy computer does not vent a virtual arm.
+If a node dies, the demo names it. Launch restarts a bridge or the estimator; meanwhile the arm is vented, and the
+figure starts again. The demo fails if the active controller or the virtual rig dies. The time-outs of states and
+commands are 0.5 s here instead of the 0.1 s and 0.2 s of the robot file, so that a busy computer does not vent the
+virtual arm.
 """
 
 from __future__ import annotations
@@ -267,14 +267,21 @@ def run(options: argparse.Namespace) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
     parser.add_argument(
-        '--seconds', type=number(4.0, 1e3), default=12.0, help='of the figure of eight; default 12'
+        '--seconds',
+        type=number(4.0, 1e3),
+        default=12.0,
+        help='duration of the figure of eight [s]; default 12',
     )
     parser.add_argument(
-        '--star', type=number(0.05, 1.0), default=1.0, help='part of the star to draw, up to 1'
+        '--star', type=number(0.05, 1.0), default=1.0, help='fraction of the star to draw, up to 1'
     )
-    parser.add_argument('--rate', type=number(20.0, 1e3), default=100.0, help='of the loop [Hz]; default 100')
+    parser.add_argument(
+        '--rate', type=number(20.0, 1e3), default=100.0, help='rate of the control loop [Hz]; default 100'
+    )
     parser.add_argument('--estimator', default='model', choices=('model', 'differentiator'))
-    parser.add_argument('--figure', type=Path, default=ROOT / 'log' / 'demo.png', help='picture to write')
+    parser.add_argument(
+        '--figure', type=Path, default=ROOT / 'log' / 'demo.png', help='picture file to write'
+    )
     return run(parser.parse_args())
 
 

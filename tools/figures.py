@@ -1,8 +1,8 @@
 """Make the figures of docs/theory from the models and the examples.
 
-    python -m tools.figures [PAGE ...]        all of them, or those of some pages: index chain jensen mehl ...
+    python -m tools.figures [PAGE ...]        all figures, or those of some pages: index chain jensen mehl ...
 
-Each function below is the figure of one page; its data come from examples/ where an example has them.
+Each function below draws the figure of one page, with the data of the example of that page if there is one.
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description='Make the figures of docs/theory.')
-    parser.add_argument('pages', nargs='*', metavar='PAGE', help=f'of {", ".join(FIGURES)}; default: all')
+    parser.add_argument('pages', nargs='*', metavar='PAGE', help=f'one of {", ".join(FIGURES)}; default: all')
     pages = parser.parse_args().pages or list(FIGURES)
     unknown = sorted(set(pages) - set(FIGURES))
     if unknown:

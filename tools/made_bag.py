@@ -1,4 +1,4 @@
-"""Make a bag of a motion that is known: simulated, then written as a rig would have measured it.
+"""Make a bag of a simulated motion, with the messages that a rig would have published.
 
 python -m tools.made_bag honeycomb_arm run --seconds 600                       all topics
 python -m tools.made_bag honeycomb_arm run --streams poses pressure --noise 1e-3
@@ -170,11 +170,13 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument('robot', help='shipped robot or the path of a robot file')
+    made.add_argument('robot', help='name of a shipped robot, or path of a robot file')
     made.add_argument('out', type=Path, help='folder of the new bag')
     made.add_argument('--seconds', type=number(0.1, 1e5), default=30.0)
     made.add_argument('--streams', nargs='+', choices=RATES, default=list(RATES))
-    made.add_argument('--noise', type=float, default=0.0, help='of the coordinates [rad or m]')
+    made.add_argument(
+        '--noise', type=float, default=0.0, help='std of the noise of the coordinates [rad or m]'
+    )
     return made
 
 

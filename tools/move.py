@@ -1,4 +1,4 @@
-"""Move an arm whose configuration_controller runs, or stop it: for machines without the `ros2` command.
+"""Move or stop an arm through its running configuration_controller, without the `ros2` command.
 
 tools/run.py python -m tools.move segment1_theta1=0.2 segment2_theta2=-0.1 --time 3
 tools/run.py python -m tools.move --stop
@@ -40,8 +40,10 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog='tools.move', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument('goal', nargs='*', type=coordinate, metavar='NAME=VALUE', help='coordinate [rad or m]')
-    made.add_argument('--time', type=duration, default=2.0, help='the motion takes [s]; default 2')
+    made.add_argument(
+        'goal', nargs='*', type=coordinate, metavar='NAME=VALUE', help='target of a coordinate [rad or m]'
+    )
+    made.add_argument('--time', type=duration, default=2.0, help='duration of the motion [s]; default 2')
     made.add_argument('--stop', action='store_true', help='emergency stop: vent all chambers')
     return made
 

@@ -1,9 +1,9 @@
 """Draw a robot without RViz: its smooth body as a shaded tube, plates, frames and ground.
 
 python -m tools.render honeycomb_arm --out honeycomb_arm.png
-python -m tools.render honeycomb_arm --animate --out swing.gif       let go of the pose, without pressure
-python -m tools.render my_arm.yaml --pose 0.4 0 0.3 0 -0.6 0         the coordinates, in the robot's order
-python -m tools.render honeycomb_arm --bag run1 --at 3               what RViz would have shown; --animate: all of it
+python -m tools.render honeycomb_arm --animate --out swing.gif       release from the pose, without pressure
+python -m tools.render my_arm.yaml --pose 0.4 0 0.3 0 -0.6 0         coordinates, in the order of the robot
+python -m tools.render honeycomb_arm --bag run1 --at 3               the view of RViz at 3 s; --animate: the whole bag
 python -m tools.render --readme docs/figures/readme.png              the shipped robots in one row
 """
 
@@ -282,27 +282,29 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument('robot', nargs='?', help='shipped robot or the path of a robot file')
+    made.add_argument('robot', nargs='?', help='name of a shipped robot, or path of a robot file')
     made.add_argument(
-        '--out', type=Path, help='PNG, or GIF with --animate; default: <robot>.png or .gif here'
+        '--out',
+        type=Path,
+        help='PNG, or GIF with --animate; default: <robot>.png or .gif in the current folder',
     )
     made.add_argument('--pose', type=float, nargs='+', metavar='Q', help='coordinates [rad or m]')
     made.add_argument('--pressure', type=float, nargs='+', metavar='P', help='chamber pressures [Pa]')
     made.add_argument('--color-by', choices=('curvature', 'pressure'), default='curvature')
     made.add_argument('--view', type=float, nargs=2, metavar=('AZIMUTH', 'ELEVATION'), help='[deg]')
     made.add_argument('--frames', action='store_true', help='draw the frames of the segments')
-    made.add_argument('--animate', action='store_true', help='let the robot go and show its motion')
+    made.add_argument('--animate', action='store_true', help='release the robot and show its motion')
     made.add_argument(
-        '--duration', type=positive, help=f'of the animation [s]; default {DURATION:g}, or the bag'
+        '--duration', type=positive, help=f'duration of the animation [s]; default {DURATION:g}, or the bag'
     )
-    made.add_argument('--fps', type=positive, default=15.0, help='pictures per second of the animation')
+    made.add_argument('--fps', type=positive, default=15.0, help='frames per second of the animation')
     made.add_argument(
         '--bag',
         type=Path,
-        help='a recording: measured body, the free run of the model, reference, base force',
+        help='bag to draw: measured body, free run of the model, reference, base force',
     )
     made.add_argument(
-        '--at', type=float, help='time in the bag [s]; default: its end, of an animation its start'
+        '--at', type=float, help='time in the bag [s]; default: the end, with --animate the start'
     )
     made.add_argument(
         '--predicted-offset',
@@ -310,9 +312,9 @@ def parser() -> argparse.ArgumentParser:
         nargs=3,
         default=(0.0, 0.0, 0.0),
         metavar=('X', 'Y', 'Z'),
-        help='where the predicted body is drawn, from the measured one [m]',
+        help='displacement of the predicted body from the measured one [m]',
     )
-    made.add_argument('--readme', type=Path, metavar='PNG', help='the shipped robots in one row')
+    made.add_argument('--readme', type=Path, metavar='PNG', help='draw the shipped robots in one row')
     return made
 
 

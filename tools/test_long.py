@@ -1,9 +1,9 @@
-"""Run all tests in their long forms and keep what came of it in docs/benchmarks/test_long.md.
+"""Run all tests in their long forms and write the result to docs/benchmarks/test_long.md.
 
 python -m tools.test_long [--seed 1] [PYTEST ARGUMENT ...]
 
-The long forms take more random inputs, all mutations of the air path and every kill and stop of a process: up to two
-hours on two cores. With pytest arguments (`-k air_path`) nothing is kept.
+The long forms use more random inputs, all mutations of the air path and every kill and stop of a process. They take up
+to two hours on two cores. With pytest arguments (`-k air_path`) the command writes nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='test_long', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--seed', type=int, default=1, help='of the random inputs; default 1')
+    parser.add_argument('--seed', type=int, default=1, help='seed of the random inputs; default 1')
     options, rest = parser.parse_known_args(arguments)
     env = dict(os.environ, SOFT_ROBOT_LONG='1')
     lines = []

@@ -1,8 +1,8 @@
-"""Make urdf/ from robots/: for each robot a URDF, and a xacro macro to mount it on another robot.
+"""Generate urdf/ from robots/: for each robot a URDF, and a xacro macro to mount it on another robot.
 
-python -m tools.urdf --all                       those of the shipped robots, into urdf/
+python -m tools.urdf --all                       all shipped robots, into urdf/
 python -m tools.urdf my_arm.yaml --out folder    of one robot
-python -m tools.urdf --all --check               only say which are out of date
+python -m tools.urdf --all --check               report files that are out of date, write nothing
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ def stale(folder: Path, names: list[str], slices: int = urdf.SLICES) -> dict[Pat
 def main() -> int:
     parser = argparse.ArgumentParser(prog='python -m tools.urdf', description=(__doc__ or '').splitlines()[0])
     parser.add_argument(
-        'robots', nargs='*', metavar='ROBOT', help='shipped robot or the path of a robot file'
+        'robots', nargs='*', metavar='ROBOT', help='name of a shipped robot, or path of a robot file'
     )
     parser.add_argument('--all', action='store_true', help='all shipped robots')
-    parser.add_argument('--out', type=Path, default=share_folder() / 'urdf', help='folder; default: urdf/')
-    parser.add_argument('--slices', type=int, default=urdf.SLICES, help='of an arc')
-    parser.add_argument('--check', action='store_true', help='write nothing, fail if a file is out of date')
+    parser.add_argument(
+        '--out', type=Path, default=share_folder() / 'urdf', help='output folder; default: urdf/'
+    )
+    parser.add_argument('--slices', type=int, default=urdf.SLICES, help='number of straight slices per arc')
+    parser.add_argument('--check', action='store_true', help='write nothing; fail if a file is out of date')
     options = parser.parse_args()
     names = sd.robot_names() if options.all else options.robots
     if not names:

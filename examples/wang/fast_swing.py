@@ -63,8 +63,8 @@ def phasor(t: np.ndarray, y: np.ndarray) -> complex:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='The fastest swing.')
-    parser.add_argument('--seconds', type=number(1.0, 1e3), default=8.0, help='of the swing')
-    parser.add_argument('--figure', type=file_to_write, help='PNG to draw')
+    parser.add_argument('--seconds', type=number(1.0, 1e3), default=8.0, help='duration of the swing [s]')
+    parser.add_argument('--figure', type=file_to_write, help='write a figure (PNG)')
     options = parser.parse_args(argv)
 
     print('paper: 50 Hz, 0.3 sin(12 pi/5 t) rad, tip up to 7 m/s, half a swing in 0.4 s, a steady delay')

@@ -46,9 +46,11 @@ def candidates() -> Iterator[dict[str, Any]]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Search for the best gains of the task law.')
-    parser.add_argument('--load', type=number(0.0, 5.0), default=0.5, help='[kg]')
-    parser.add_argument('--most', type=number(1, 1e4, int), default=1000, help='candidates to try')
-    parser.add_argument('--poses', type=number(2, 1e4, int), default=500, help='of the star to follow')
+    parser.add_argument('--load', type=number(0.0, 5.0), default=0.5, help='tip load [kg]')
+    parser.add_argument('--most', type=number(1, 1e4, int), default=1000, help='number of candidates to try')
+    parser.add_argument(
+        '--poses', type=number(2, 1e4, int), default=500, help='number of poses of the star to follow'
+    )
     options = parser.parse_args(argv)
 
     poses, best = star(options.poses), (np.inf, {})

@@ -58,9 +58,11 @@ def errors(log: Log, wanted: np.ndarray) -> np.ndarray:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Four sinusoidal references.')
-    parser.add_argument('--seconds', type=number(CATCH_UP + 0.5, 1e3), default=30.0, help='of each reference')
+    parser.add_argument(
+        '--seconds', type=number(CATCH_UP + 0.5, 1e3), default=30.0, help='duration of each reference [s]'
+    )
     parser.add_argument('--laws', nargs='+', default=LAWS, choices=LAWS)
-    parser.add_argument('--figure', type=file_to_write, help='PNG to draw')
+    parser.add_argument('--figure', type=file_to_write, help='write a figure (PNG)')
     options = parser.parse_args(argv)
 
     print(f'paper: {RATE:.0f} Hz, curves only (Fig. 13); wanted here: RMS <= {TARGET} rad')

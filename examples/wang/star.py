@@ -61,10 +61,12 @@ class Clock:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='A star with unknown loads.')
-    parser.add_argument('--loads', type=number(0.0, 5.0), nargs='+', default=LOADS, help='[kg]')
-    parser.add_argument('--poses', type=number(2, 1e4, int), default=500, help='of the star to follow')
+    parser.add_argument('--loads', type=number(0.0, 5.0), nargs='+', default=LOADS, help='tip loads [kg]')
+    parser.add_argument(
+        '--poses', type=number(2, 1e4, int), default=500, help='number of poses of the star to follow'
+    )
     parser.add_argument('--laws', nargs='+', default=list(LAWS), choices=LAWS)
-    parser.add_argument('--figure', type=file_to_write, help='PNG to draw')
+    parser.add_argument('--figure', type=file_to_write, help='write a figure (PNG)')
     options = parser.parse_args(argv)
 
     print(f'paper: {RATE:.0f} Hz, 500 poses, 0.6 m, curves only (Fig. 16)')

@@ -1,6 +1,6 @@
-"""Is the plant plausible and fast enough? `python -m soft_hw_bridge.rig.check` prints docs/virtual_rig.md's tables.
+"""Check accuracy and speed of the plant: `python -m soft_hw_bridge.rig.check` prints the tables of docs/virtual_rig.md.
 
-The plant is compared with what it was not made from: the equations of `soft_dynamics`, and what Wang et al. report.
+The references are independent of the plant: the equations of `soft_dynamics`, and the results of Wang et al.
 """
 
 from __future__ import annotations
