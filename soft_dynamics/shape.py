@@ -1,4 +1,4 @@
-"""What a robot is made of and where its parts are: names, frames, Jacobians, the body as a curve."""
+"""Names, frames, Jacobians and centreline of a robot."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .joint_model import JointModel
 class Shape:
     """Coordinates, frames and kinematics of one robot; immutable."""
 
-    description: Description  # as it was read; link lengths given later are not in it
+    description: Description  # as loaded, without link lengths that were set later
     name: str
     nq: int
     coordinate_names: tuple[str, ...]
     frame_names: tuple[str, ...]
     chamber_names: tuple[str, ...]
     _model: JointModel
-    # True if coordinates are those of the joints, and springs and dampers their own: one kernel does a whole call.
+    # True if every coordinate, spring and damper belongs to one joint: a single kernel then does the whole call.
     _plain: bool
     _raw: Array  # the numbers of the chain
     _frame_elements: npt.NDArray[np.intp]
@@ -46,10 +46,12 @@ class Shape:
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f'{name}: a robot does not change; make another one by sd.load or with_tip_load')
+        raise AttributeError(
+            f'{name}: a robot is immutable; create another one with sd.load or with_tip_load'
+        )
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f'{name}: a robot does not change')
+        raise AttributeError(f'{name}: a robot is immutable')
 
     # ---- frames --------------------------------------------------------------------------------------------------
 
@@ -75,7 +77,7 @@ class Shape:
         return J[0] if single else J
 
     def frames_and_jacobian(self, q: Any) -> tuple[Array, Array]:
-        """(forward_kinematics(q), jacobian(q, 'tip')), at a fraction of the price of both."""
+        """(forward_kinematics(q), jacobian(q, 'tip')) in one call, faster than both."""
         X: Array = np.empty((len(self.frame_names), 4, 4))
         J: Array = np.empty((6, self.nq))
         plain = self._plain and are_vectors(self.nq, q)
@@ -95,7 +97,7 @@ class Shape:
 
     @property
     def rest(self) -> Array:
-        """The coordinates at which the springs are at rest."""
+        """Coordinates at which the springs are relaxed."""
         x = np.zeros(self.nq)
         for e in self._model.chain:
             x[e['iv'] : e['iv'] + e['n']] = e['rest'][: e['n']]
