@@ -1,9 +1,9 @@
-"""A constant-curvature piece: rotation vector (u, v, 0), length h, every formula regular at the straight pose.
+"""Constant-curvature arc: rotation vector (u, v, 0), length h, regular at the straight pose.
 
     R = exp([(u, v, 0)]x)        r = h V(u, v) e_z = h (f2 v, -f2 u, f1)        x = u^2 + v^2
     centroid  r_c = h (f3 v, -f3 u, f2)                                  [Jensen, eq. 2, 4, 9] [Mehl, eq. 2, 3, 8]
 
-At the fraction s of the length the same holds with (s u, s v) and s h. All vectors are in the proximal frame.
+At the fraction s of the length, the same formulas hold with (s u, s v) and s h. All vectors are in the proximal frame.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _spreads(f: Entire, g: Entire) -> Vec3:
 
 @inline
 def lumped_inertia(m: float, radius: float, q: Vec3, f: Entire) -> Sym3:
-    """Rotary inertia of the bent body of thin discs about its centroid, in proximal axes.
+    """Rotary inertia of the bent stack of thin discs about its centroid, in proximal axes.
 
     I_c = int (m r^2/4 (1 + t t^T) + m (|rho|^2 1 - rho rho^T)) ds, rho = r(s) - r_c     [Jensen, eq. 19-22]
     The integrals of t t^T and r r^T are closed forms in the entire functions at x and 4x.

@@ -1,8 +1,8 @@
-"""Columns of an arc's motion with their first two derivatives along a motion q(t).
+"""Columns of an arc's twist with their first two derivatives along a motion q(t).
 
-A jet is (value, first, second time derivative). The derivatives of inverse dynamics need each column of an arc's
-twist, its rate and the rate of its rate, and how a column changes with another coordinate, which is the rate for
-the motion along that coordinate.
+A jet is (value, first, second time derivative). The derivatives of inverse dynamics need each column of an arc's twist
+with its first two rates, and its derivative with respect to another coordinate, which is the rate of a motion along
+that coordinate.
 """
 
 from __future__ import annotations
@@ -96,6 +96,6 @@ def turning_columns(s, q, f: Entire):
 
 @inline
 def less_cross(a, b, r):
-    """a - b x r on jets: the velocity of a body's point at the origin, from that of its point at r."""
+    """a - b x r on jets: velocity of a body at the origin, from that at r."""
     c = _cross(b, r)
     return _add(a[0], _scale(-1.0, c[0])), _add(a[1], _scale(-1.0, c[1])), _add(a[2], _scale(-1.0, c[2]))

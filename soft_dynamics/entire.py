@@ -1,11 +1,11 @@
-"""The even entire functions that make a bent piece free of singularities.
+"""Entire functions for arcs without singularities.
 
     f_j(x) = sum_k (-x)^k / (2k + j)!          x = phi^2
     f_1 = sin(phi)/phi   f_2 = (1 - cos(phi))/phi^2   f_3 = (phi - sin(phi))/phi^3   ...
     f_j = 1/j! - x f_{j+2}          d f_j/dx = -(f_{j+1} - j f_{j+2})/2
 
-Rotation, tip and Jacobian of a constant-curvature arc, and all their derivatives, are polynomials in the
-bend and these functions, so nothing special happens at the straight pose.
+Rotation, tip and Jacobian of a constant-curvature arc, and all their derivatives, are polynomials in the bend and these
+functions, so the straight pose is not singular.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Entire = tuple[float, float, float, float, float, float, float, float, float]
 # Up to here the series of f_8 and f_9 is summed and the others follow downwards without cancellation;
 # beyond, they follow upwards from sine and cosine. The loss at the seam is below 1e-13 for f_9.
 SERIES_LIMIT = 4.0
-# Ten terms: what is left out is below 1e-18 of the sum.
+# Ten terms: the remainder is below 1e-18 of the sum.
 SERIES_8 = tuple((-1.0) ** k / math.factorial(2 * k + 8) for k in range(10))
 SERIES_9 = tuple((-1.0) ** k / math.factorial(2 * k + 9) for k in range(10))
 
 
 @inline
 def _series(x: float, c: tuple[float, ...]) -> float:
-    """The polynomial with coefficients c by Horner's rule in x^2, whose two halves do not wait for each other."""
+    """Evaluate the polynomial with coefficients c by Horner's rule in x^2; both halves run in parallel."""
     y = x * x
     even = c[0] + y * (c[2] + y * (c[4] + y * (c[6] + y * c[8])))
     return even + x * (c[1] + y * (c[3] + y * (c[5] + y * (c[7] + y * c[9]))))

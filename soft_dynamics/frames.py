@@ -1,4 +1,4 @@
-"""Frames of a chain and how its end moves with the coordinates, in one call: a filter asks whenever it sees poses."""
+"""Frames of a chain and the Jacobian of its end in one call, for filters that need both for each pose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tuples in the rows of a workspace: what one pass of a recursion leaves for the next."""
+"""Read and write tuples in workspace rows, which pass data between the passes of a recursion."""
 
 from __future__ import annotations
 

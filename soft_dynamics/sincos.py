@@ -1,4 +1,4 @@
-"""Sine and cosine together, inline: a third of the cost of two calls into libm, which the recursions would notice.
+"""Inline sine and cosine in one call, at a third of the cost of two libm calls.
 
 Reduction by multiples of pi/2 in three parts, then the minimax polynomials of fdlibm on [-pi/4, pi/4]; the error is
 below 2 units in the last place. Angles beyond FAR go to libm.

@@ -1,6 +1,6 @@
-"""Three-vectors as tuples of scalars, and the 3x3 blocks the recursions turn.
+"""Three-vectors as tuples of scalars, and 3x3 matrices.
 
-Tuples stay in registers inside compiled kernels: about fifty times faster there than `@` on small arrays.
+Inside compiled kernels, tuples stay in registers and are about fifty times faster than `@` on small arrays.
 A symmetric matrix is (xx, xy, xz, yy, yz, zz), a general one its nine entries by rows.
 """
 
@@ -98,7 +98,7 @@ def sym_full(S: Sym3) -> Mat3:
 
 @inline
 def sym_part(A: Mat3) -> Sym3:
-    """The upper triangle of a matrix known to be symmetric."""
+    """The upper triangle of a symmetric matrix."""
     return A[0], A[1], A[2], A[4], A[5], A[8]
 
 

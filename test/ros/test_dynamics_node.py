@@ -221,5 +221,5 @@ def test_states_of_another_robot_are_not_predicted(ros_process: Any, ros_client_
     process = ros_process(NODE, {'predict': True, 'robot': 'bending_actuator'})
     states = ros_client_node.announce(SoftState, 'state', STATE)
     states.publish(SoftState(model='honeycomb_arm', names=['a'], q=[0.0], qd=[0.0]))
-    reason = 'refused: state: it is of honeycomb_arm, expected the coordinates of bending_actuator'
+    reason = 'refused: state: expected the coordinates of bending_actuator, got a state of honeycomb_arm'
     ros_client_node.spin_until(lambda: reason in process.stderr, 'warning')
