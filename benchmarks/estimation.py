@@ -26,7 +26,7 @@ from benchmarks.estimation_rig import (
     record,
 )
 from benchmarks.page import replace_part
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.fiber import frames_along
 from soft_estimation.loads import TipLoad, TipLoadOfStates

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import soft_dynamics as sd
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description, Sensor
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Description, Sensor
 from soft_estimation.model_filter import ModelFilter
 from soft_estimation.pose_differentiator import PoseDifferentiator
 from soft_estimation.poses import pose

@@ -13,7 +13,7 @@ import numpy as np
 
 import soft_dynamics as sd
 from benchmarks.estimation_rig import TICK, Devices, Packet, command, feed, model, plant_description
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.external_wrench import WrenchObserver
 from soft_estimation.model_filter import ModelFilter

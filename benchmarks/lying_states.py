@@ -24,7 +24,7 @@ from soft_control.configuration import ConfigurationGains, ConfigurationLaw
 from soft_control.loop import ControlLoop
 from soft_control.references import JointPath
 from soft_control.safety import Mode, State
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.robot import Robot, load
 from soft_estimation.model_filter import ModelFilter

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.page import replace_part
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description, load_description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Description, load_description
 from soft_dynamics.robot import Robot
-from soft_dynamics.simulate import Trajectory
+from soft_dynamics.simulation.simulate import Trajectory
 from soft_estimation.identification import METHODS, Identification, Options, identify, problem_of
 from soft_estimation.identification.options import Checkpoint
 from soft_estimation.identification.parameters import apply, select

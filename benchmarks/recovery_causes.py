@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from soft_dynamics.description import Description, load_description
+from soft_dynamics.description.robot_description import Description, load_description
 from soft_dynamics.robot import Robot
 from soft_estimation.configuration import Tracking
 from soft_estimation.identification import METHODS, Options, problem_of

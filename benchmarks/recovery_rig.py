@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot, load
 from soft_estimation.recording import Recording, read_recording
 

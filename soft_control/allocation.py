@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.array import Array, as_array
 from soft_dynamics.robot import Robot
 
 from .box import minimise_in_box

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 Flags = NDArray[np.int64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 
 @njit(cache=True, error_model='numpy')

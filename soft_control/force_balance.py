@@ -15,8 +15,8 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Disc
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.pressure_limits import LONGEST_STEP
 from soft_dynamics.robot import Robot
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 from .box import minimise_in_box
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg import expm
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot
 
 from .configuration import stiffness_scale

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.errors import SoftRobotError
 from soft_dynamics.frozen_samples import FrozenSamples
 from soft_dynamics.geometry.se3 import moved, pose_error

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Arc, Disc, Hinge, Safety, Segment, Universal
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Arc, Disc, Hinge, Safety, Segment, Universal
 from soft_dynamics.robot import Robot
 
 TIP_OFF = 0.3  # [-] of the length: so far a tip may be from where the model has it, no further

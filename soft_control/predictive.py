@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import expm
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Disc
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.geometry.se3 import moved, pose_error
 from soft_dynamics.robot import Robot
 

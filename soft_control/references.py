@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.geometry import se3
 
 from .safety import Limits, joint_reference_fault, motion_fault, pose_reference_fault

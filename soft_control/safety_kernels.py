@@ -6,7 +6,7 @@ import math
 
 from numba import njit
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 NOTHING, OTHER_SIZE, NOT_FINITE, TOO_FAR, TOO_FAST, JUMPS = range(6)  # what may be wrong with a motion
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Description
 
 _INFLATED = 0.05  # of the largest pressure: chambers with more are looked at
 _EMPTY = 0.3  # of what a chamber should have: with less in all of them ...

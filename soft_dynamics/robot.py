@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy import empty, zeros
 
-from .arguments import Array, are_vectors, as_array, as_states, finite
-from .batch import derivatives_one, forward_one, inverse_one, linearize_one
-from .dampers import Dampers
-from .description import Description, Universal, from_mapping, load_description
-from .disc_model import DiscModel
+from .array import Array, are_vectors, as_array, as_states, finite
+from .description.robot_description import Description, Universal, from_mapping, load_description
 from .errors import SingularInertia
-from .forward import OK
-from .joint_model import JointModel
+from .kernels.batch_calls import derivatives_one, forward_one, inverse_one, linearize_one
+from .kernels.forward_dynamics import OK
+from .kernels.tracking_forces import tracking_forces
+from .model.disc_dampers import Dampers
+from .model.disc_model import DiscModel
+from .model.joint_model import JointModel
 from .shape import Shape
-from .simulate import Trajectory, simulate
-from .tracking import tracking_forces
+from .simulation.simulate import Trajectory, simulate
 
 Wrenches = Mapping[str, Any]
 

@@ -7,11 +7,11 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from .arguments import Array, are_vectors, as_array, as_states, finite
-from .description import Description
-from .frames import frames_and_jacobian
+from .array import Array, are_vectors, as_array, as_states, finite
+from .description.robot_description import Description
 from .geometry.centerline import centerline, element_lengths
-from .joint_model import JointModel
+from .kernels.frames import frames_and_jacobian
+from .model.joint_model import JointModel
 
 
 class Shape:

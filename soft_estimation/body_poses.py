@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.geometry.quaternion import NORM_TOLERANCE
 from soft_dynamics.geometry.so3 import quaternion_matrix
 

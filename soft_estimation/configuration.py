@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from soft_dynamics.arguments import Array, as_array
-from soft_dynamics.description import COORDINATES, Arc, Disc, Hinge, Link, Sensor, Universal
+from soft_dynamics.array import Array, as_array
+from soft_dynamics.description.robot_description import COORDINATES, Arc, Disc, Hinge, Link, Sensor, Universal
 from soft_dynamics.geometry.se3 import inverse, pose_error, pose_from_rpy
 from soft_dynamics.geometry.so3 import angle
 from soft_dynamics.robot import Robot

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.array import Array, as_array
 from soft_dynamics.reader import quantity
 
 ORDER = 3  # coordinate, rate, acceleration

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.array import Array, as_array
 from soft_dynamics.robot import Robot
 
 from .loads import MomentumObserver

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.interpolate import BSpline, CubicSpline
 
-from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.array import Array, as_array
 
 from .kernels import carry_frames
 from .segments import Fit

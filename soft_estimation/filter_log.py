@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 from .process import Belief, Process
 

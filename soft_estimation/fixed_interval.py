@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.array import Array, as_array
 
 from .differentiator import ORDER, START, DifferentiatorConfig, Motion, white_jerk
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from soft_dynamics.bags import open_bag
-from soft_dynamics.resources import robot_file
+from soft_dynamics.description.robot_files import robot_file
+from soft_dynamics.description.writer import write_description
 from soft_dynamics.robot import Robot, load
-from soft_dynamics.writer import write_description
 
 from .command import run_command, say
 from .identification.methods import METHODS, Identification, identify, problem_of, unknowns

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from soft_dynamics.arguments import Array, as_array, as_states
+from soft_dynamics.array import Array, as_array, as_states
 from soft_dynamics.robot import Robot
 
 LEAST_IN_BLOCK = 4  # states

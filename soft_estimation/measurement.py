@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 from .kernels import correct_all
 from .process import Belief, Process

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri
 
-from soft_dynamics.arguments import Array, as_array
-from soft_dynamics.description import Arc, Link, Universal
+from soft_dynamics.array import Array, as_array
+from soft_dynamics.description.robot_description import Arc, Link, Universal
 from soft_dynamics.errors import SoftRobotError
 from soft_dynamics.robot import Robot
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Link
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Link
 from soft_dynamics.robot import Robot
 
 from .configuration import MISFIT, MISTURN, Tracking, frame_index

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numba import njit
 
-from soft_dynamics import vec3
 from soft_dynamics.geometry import so3
 from soft_dynamics.geometry.se3 import rotation
+from soft_dynamics.kernels import vec3
 
 from .kernels import correct_all, solve_lower
 

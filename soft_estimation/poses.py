@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.array import Array, as_array
 from soft_dynamics.geometry import quaternion, so3
 
 from .kernels import are_rigid

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Disc
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.interpolate import CubicHermiteSpline
 
-from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.array import Array, as_array
 from soft_dynamics.bags import Bag, BagError, open_bag
 from soft_dynamics.robot import Robot
 

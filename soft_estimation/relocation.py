@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.geometry import so3
 
 from .configuration import MISFIT, MISTURN, Configuration, Tracking

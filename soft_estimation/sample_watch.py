@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.frozen_samples import FrozenSamples
 
 from .configuration import Tracking, frame_index

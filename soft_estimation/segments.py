@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from soft_dynamics.arguments import Array, as_array
+from soft_dynamics.array import Array, as_array
 from soft_dynamics.geometry import disc_angles, so3
 
 from .poses import as_pose, as_rotation

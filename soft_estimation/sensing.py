@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from soft_dynamics.arguments import Array, as_array
-from soft_dynamics.description import Disc, Sensor
+from soft_dynamics.array import Array, as_array
+from soft_dynamics.description.robot_description import Disc, Sensor
 from soft_dynamics.geometry.se3 import pose_from_rpy
 
 from .configuration import Tracking, frame_index

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.linalg import solveh_banded
 
-from soft_dynamics.arguments import as_array
+from soft_dynamics.array import as_array
 
 
 def smoothing_spline(t: Any, values: Any, bandwidth: float) -> CubicSpline:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.bags import Bag, BagError, Message
-from soft_dynamics.flat_messages import layout
+from soft_dynamics.messages.flat_messages import layout
 
 TYPES = {
     'state': 'soft_robot_suite/msg/SoftState',

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation, Slerp
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.bags import BagError
-from soft_dynamics.description import Hinge
+from soft_dynamics.description.robot_description import Hinge
 from soft_dynamics.robot import Robot
 
 from .configuration import MOVING_BASE, Tracking

@@ -12,8 +12,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from soft_dynamics.atomic_files import write_whole
 from soft_dynamics.bags import open_bag
-from soft_dynamics.files import write_whole
 from soft_dynamics.robot import load
 
 from .command import run_command, say

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.errors import NotConverged
-from soft_dynamics.lag import follow
 from soft_dynamics.robot import Robot
+from soft_dynamics.simulation.first_order_lag import follow
 
 from .configuration import MOVING_BASE
 from .recording import Recording

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot
 
 from .validation import WRENCH, Validation, unit_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soft_dynamics.counters import RateCounter
+from soft_dynamics.diagnostics import RateCounter
 
 
 class StreamHealth:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from soft_dynamics.description import Description
+from soft_dynamics.description.robot_description import Description
 from soft_dynamics.robot import Robot
 from soft_estimation.identification.parameters import apply, select
 from soft_estimation.identification.problem import follow_evenly

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import soft_dynamics as sd
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.bags import Bag, open_bag
 from soft_dynamics.geometry.tip_path import tip_path
 from soft_dynamics.geometry.tube import frame_poses

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from examples.real_data.data import folder
-from soft_dynamics.command_line import file_to_write
+from soft_dynamics.commands.arguments import file_to_write
 from soft_dynamics.geometry.se3 import inverse
 from soft_estimation.differentiator import Differentiator, DifferentiatorConfig
 from soft_estimation.fixed_interval import smoothed

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_estimation.identification.problem import follow_evenly
 from soft_estimation.recording import Recording
 

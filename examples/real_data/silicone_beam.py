@@ -18,8 +18,8 @@ import numpy as np
 from scipy.optimize import fsolve, least_squares
 
 from examples.real_data.data import folder
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description, load_description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Description, load_description
 from soft_dynamics.robot import Robot
 from soft_estimation.identification.parameters import apply, select
 from soft_estimation.identification.sinusoids import fit_swing

@@ -20,7 +20,7 @@ from examples.wang.references import random_targets
 from soft_control.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import PosePath
 from soft_control.task import TaskGains, TaskLaw
-from soft_dynamics.command_line import file_to_write, number
+from soft_dynamics.commands.arguments import file_to_write, number
 from soft_dynamics.geometry.se3 import pose_error
 
 RATE = 20.0  # [Hz] as in the paper

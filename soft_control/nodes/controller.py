@@ -19,12 +19,10 @@ from std_srvs.srv import Trigger
 from soft_control.loop import Actuate, ControlLoop, Law
 from soft_control.predictive import PredictiveGains
 from soft_control.safety import Memory, Mode, State
-from soft_dynamics.arguments import Array
-from soft_dynamics.boot_time import boot_time
-from soft_dynamics.counters import ERROR, OK, STALE, WARN, Status
+from soft_dynamics.array import Array
+from soft_dynamics.diagnostics import ERROR, OK, STALE, WARN, Status
 from soft_dynamics.errors import one_line
-from soft_dynamics.flat_messages import Flat
-from soft_dynamics.pace import Pace
+from soft_dynamics.messages.flat_messages import Flat
 from soft_dynamics.pressure_limits import LONGEST_STEP
 from soft_dynamics.robot import Robot, load
 from soft_dynamics.ros.conversions import flat_reader, flat_writer, float64s
@@ -35,7 +33,9 @@ from soft_dynamics.ros.message_guard import Refusals, read_message, subscribe
 from soft_dynamics.ros.message_watchdog import MessageWatchdog
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND
-from soft_dynamics.stamp_clock import StampClock
+from soft_dynamics.timing.boot_time import boot_time
+from soft_dynamics.timing.rate_limiter import Pace
+from soft_dynamics.timing.stamp_clock import StampClock
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # worth less than the next one
 _SENSIBLE = 2.0  # times the largest pressure: a command beyond is a mistake, not a wish for the largest

@@ -16,13 +16,13 @@ from soft_control.predictive import PredictiveLaw
 from soft_control.references import PosePath
 from soft_control.safety import pose_reference_fault
 from soft_control.task import TaskGains, TaskLaw
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.errors import shown
 from soft_dynamics.geometry.se3 import inverse, pose_from_rpy
 from soft_dynamics.ros.conversions import pose_to_matrix, time_to_ns
 from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.message_guard import SMALL, subscribe
-from soft_dynamics.ros.run import run_node
+from soft_dynamics.ros.node_main import run_node
 
 _MOCAP_LASTS = 0.5  # [s] motion capture is heard no more after so long
 _MOST_POSES = 500  # in one list: to look at more would hold up the commands

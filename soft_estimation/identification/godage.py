@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, stats
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 from .options import Checkpoint, Options, Report
 from .problem import Problem

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Arc, Description
-from soft_dynamics.regressor import known_forces, regressor
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Arc, Description
+from soft_dynamics.model.mehl_regressor import known_forces, regressor
 from soft_dynamics.robot import Robot
 
 from ..recording import Recording

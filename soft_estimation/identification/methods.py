@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Description
 from soft_dynamics.errors import SoftRobotError
 
 from ..recording import Recording

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from soft_dynamics.files import read_bounded, write_whole
+from soft_dynamics.atomic_files import read_bounded, write_whole
 from soft_dynamics.reader import quantity
 
 CHECKPOINT_SIZE = 64 * 2**20  # [bytes] a thousand particles with a hundred unknowns take 8 MB

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Chamber, Description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Chamber, Description
 
 KEY = re.compile(r'(?:([\w*?]+)\.)?(\w+)(?:\[(\d+)(?::(\d+))?\])?')
 MATERIAL = ('stiffness', 'cubic_stiffness', 'damping', 'rest')

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import lfilter
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Description
 from soft_dynamics.errors import NotConverged
-from soft_dynamics.lag import follow
 from soft_dynamics.robot import Robot
+from soft_dynamics.simulation.first_order_lag import follow
 
 from ..recording import Recording
 from ..smoothing import smoothing_spline

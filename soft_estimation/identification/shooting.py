@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.errors import SoftRobotError
 from soft_dynamics.robot import Robot
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 GAIN = 0.8  # one more mode must bring the error below this part of what it was, or it is only noise
 PENCIL_SAMPLES = 300

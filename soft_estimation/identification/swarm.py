@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 INERTIA, OWN, COMMON = 0.7298, 1.4962, 1.4962  # Clerc and Kennedy's constriction
 STALLED = 15  # steps without a better place, after which the swarm has settled

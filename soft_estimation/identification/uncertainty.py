@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 from .parameters import Parameter
 from .problem import Problem

@@ -18,8 +18,8 @@ from dataclasses import replace
 import numpy as np
 from scipy import optimize
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Description
 from soft_dynamics.robot import Robot
 
 from ..recording import Recording

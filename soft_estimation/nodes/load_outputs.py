@@ -9,7 +9,7 @@ import numpy as np
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from rclpy.node import Node
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot
 from soft_dynamics.ros.conversions import time_from_ns, wrench_from_array
 from soft_dynamics.ros.qos import STATE

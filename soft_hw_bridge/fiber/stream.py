@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from soft_dynamics.counters import ERROR, OK, WARN, Status
+from soft_dynamics.diagnostics import ERROR, OK, WARN, Status
 from soft_dynamics.geometry.curve import integrate_curve
 from soft_hw_bridge.errors import UNREADABLE
 from soft_hw_bridge.fiber.adapter import ShapeFrame

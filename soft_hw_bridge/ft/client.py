@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from soft_dynamics.counters import ERROR, OK, WARN, Status
+from soft_dynamics.diagnostics import ERROR, OK, WARN, Status
 from soft_hw_bridge.backoff import Backoff
 from soft_hw_bridge.clock import DeviceClock
 from soft_hw_bridge.datagrams import receive, stamp_arrivals

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 
-from soft_dynamics.counters import OK, STALE, Status
+from soft_dynamics.diagnostics import OK, STALE, Status
 from soft_dynamics.ros.diagnostics import Diagnostics
 from soft_dynamics.ros.lifecycle import ManagedNode
 from soft_dynamics.ros.parameters import bind_config

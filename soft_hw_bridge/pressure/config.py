@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.pressure_limits import chamber_limits
 from soft_dynamics.reader import quantity
 from soft_hw_bridge.pressure.device import PressureDevice, Stop

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from soft_dynamics.boot_time import boot_time
 from soft_dynamics.reader import quantity
+from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.contact_lease import ContactLease
 from soft_hw_bridge.pressure.device import Reading, Stop

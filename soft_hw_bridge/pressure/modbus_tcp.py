@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from soft_dynamics.boot_time import boot_time
+from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.contact_lease import ContactLease
 

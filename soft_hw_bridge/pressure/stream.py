@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from soft_dynamics.boot_time import boot_time
-from soft_dynamics.counters import ERROR, OK, WARN, Status
-from soft_dynamics.stamp_clock import StampClock
+from soft_dynamics.diagnostics import ERROR, OK, WARN, Status
+from soft_dynamics.timing.boot_time import boot_time
+from soft_dynamics.timing.stamp_clock import StampClock
 from soft_hw_bridge.backoff import Backoff
 from soft_hw_bridge.clock import DeviceClock
 from soft_hw_bridge.errors import DeviceError

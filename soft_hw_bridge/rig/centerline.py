@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.geometry import so3
 from soft_hw_bridge.rig.plant import Plant
 

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.optimize import curve_fit
 
 import soft_dynamics as sd
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import load_description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import load_description
 from soft_hw_bridge.rig.config import RigConfig
 from soft_hw_bridge.rig.plant import Plant
 from soft_hw_bridge.rig.rig import Rig

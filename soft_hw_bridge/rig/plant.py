@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from soft_dynamics.arguments import Array, as_array
-from soft_dynamics.description import Arc, Chamber, Description, Disc, Link
+from soft_dynamics.array import Array, as_array
+from soft_dynamics.description.robot_description import Arc, Chamber, Description, Disc, Link
 from soft_dynamics.errors import NotConverged
 from soft_hw_bridge.rig.blueprint import CUTS, TIP_LOAD, ball_inertia, blueprint
 

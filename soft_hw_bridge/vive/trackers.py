@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from soft_dynamics.counters import ERROR, OK, WARN, Status
+from soft_dynamics.diagnostics import ERROR, OK, WARN, Status
 from soft_dynamics.errors import one_line
 from soft_dynamics.geometry.quaternion import from_rotation
 from soft_hw_bridge.backoff import Backoff

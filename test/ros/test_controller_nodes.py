@@ -25,9 +25,9 @@ from soft_control.nodes.configuration_controller import ConfigurationController
 from soft_control.nodes.controller import ControllerNode
 from soft_control.nodes.task_controller import TaskController
 from soft_control.safety import Memory, Mode, State
-from soft_dynamics.boot_time import boot_time
-from soft_dynamics.resources import robot_file
+from soft_dynamics.description.robot_files import robot_file
 from soft_dynamics.ros.conversions import float64s, time_from_ns
+from soft_dynamics.timing.boot_time import boot_time
 
 
 @pytest.fixture

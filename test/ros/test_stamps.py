@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import rclpy
 
-from soft_dynamics.stamp_clock import StampClock
+from soft_dynamics.timing.stamp_clock import StampClock
 from soft_estimation.nodes.sensor_inputs import Sample
 from soft_estimation.nodes.state_estimator import HOLD_NS, StateEstimator
 

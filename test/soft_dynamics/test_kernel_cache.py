@@ -66,8 +66,8 @@ def installed(tmp_path: Path) -> Path:
     [
         'soft_control/box.py',
         'soft_estimation/kernels.py',
-        'soft_dynamics/vec3.py',
-        'soft_dynamics/chain.py',
+        'soft_dynamics/kernels/vec3.py',
+        'soft_dynamics/kernels/chain.py',
         'soft_dynamics/geometry/quaternion.py',  # compiled by so3
     ],
 )
@@ -90,7 +90,7 @@ def test_kernels_and_what_they_import_lie_in_the_folders_that_name_the_cache() -
     folders = {ROOT / folder for folder in KERNEL_FOLDERS}
     for file in modules(*PACKAGES):
         names = {found.name for found in imports(file)}
-        if names & {'numba.njit', 'numba.extending', 'soft_dynamics.vec3.inline'}:
+        if names & {'numba.njit', 'numba.extending', 'soft_dynamics.kernels.vec3.inline'}:
             assert ROOT / file.parent in folders
             for name in names:
                 path = ROOT.joinpath(*name.split('.'))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from identification_truth import bending_recording, deviations, recorded, wrong
 
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.errors import NotConverged
-from soft_dynamics.lag import follow
 from soft_dynamics.robot import Robot
+from soft_dynamics.simulation.first_order_lag import follow
 from soft_estimation.identification import METHODS, Options, identify, problem_of
 from soft_estimation.identification import mehl as mehl_way
 from soft_estimation.identification.options import Checkpoint

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from identification_truth import bending_recording, rectangle, wrong
 
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
+from soft_dynamics.description.writer import write_description
 from soft_dynamics.robot import Robot
-from soft_dynamics.writer import write_description
 from soft_estimation.identification.problem import Problem
 from soft_estimation.identify import main
 from tools.made_bag import Rig, write_bag
@@ -232,7 +232,7 @@ def test_a_result_that_cannot_be_written_is_not_searched_again(lab, capsys, monk
 
     monkeypatch.setattr(Problem, 'run', counted)
     with monkeypatch.context() as disk:
-        disk.setattr('soft_dynamics.writer.write_new', full)
+        disk.setattr('soft_dynamics.description.writer.write_new', full)
         assert command(lab) == 2
     assert 'No space left' in capsys.readouterr().err
     first, calls[0] = calls[0], 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import soft_dynamics as sd
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_estimation.process import Process, ProcessNoise, slopes
 
 

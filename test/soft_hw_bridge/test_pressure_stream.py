@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from soft_dynamics.boot_time import boot_time
-from soft_dynamics.counters import ERROR, OK, WARN
+from soft_dynamics.diagnostics import ERROR, OK, WARN
+from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal
 from soft_hw_bridge.emulators.serial import SerialEmulator
 from soft_hw_bridge.errors import DeviceError

@@ -16,7 +16,7 @@ import yaml
 from pymodbus.client import ModbusTcpClient
 from scipy.spatial.transform import Rotation
 
-from soft_dynamics.resources import robot_file, robot_names
+from soft_dynamics.description.robot_files import robot_file, robot_names
 from soft_hw_bridge.emulators.openvr_module import OpenVrModule
 from soft_hw_bridge.fiber.config import CoresConfig, FbgsConfig, OdisiConfig
 from soft_hw_bridge.fiber.config import FiberConfig as FiberClientConfig

@@ -10,7 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import soft_dynamics as sd
-from soft_dynamics.description import Description, from_mapping, load_description
+from soft_dynamics.description.robot_description import Description, from_mapping, load_description
 from soft_dynamics.errors import NotConverged
 from soft_hw_bridge.rig.centerline import Centerline
 from soft_hw_bridge.rig.plant import Plant

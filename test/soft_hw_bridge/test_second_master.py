@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_valves import FakeTerminal, World
 
-from soft_dynamics.counters import ERROR, OK
+from soft_dynamics.diagnostics import ERROR, OK
 from soft_hw_bridge.pressure.command import Command
 from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import Block, DeviceTimeout, RegisterMap
