@@ -26,8 +26,8 @@ from benchmarks.estimation_rig import feed, model, record
 from benchmarks.page import replace_part
 from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.model_filter import FilterConfig, ModelFilter
-from soft_estimation.process import Belief, ProcessNoise
+from soft_estimation.kalman.model_filter import FilterConfig, ModelFilter
+from soft_estimation.kalman.process_model import Belief, ProcessNoise
 
 DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'estimation.md'
 BEGIN, END = '<!-- benchmarks.consistency -->', '<!-- end consistency -->'

@@ -15,8 +15,8 @@ import soft_dynamics as sd
 from benchmarks.estimation_rig import TICK, Devices, Packet, command, feed, model, plant_description
 from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.external_wrench import WrenchObserver
-from soft_estimation.model_filter import ModelFilter
+from soft_estimation.kalman.model_filter import ModelFilter
+from soft_estimation.loads.external_wrench import WrenchObserver
 from soft_hw_bridge.rig.blueprint import TIP_LOAD
 from soft_hw_bridge.rig.plant import Plant
 

@@ -27,7 +27,7 @@ from soft_control.safety import Mode, State
 from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.robot import Robot, load
-from soft_estimation.model_filter import ModelFilter
+from soft_estimation.kalman.model_filter import ModelFilter
 
 ROBOTS = ('honeycomb_arm', 'pneumatic_arm')
 PERIOD = 0.01  # [s] of state and control

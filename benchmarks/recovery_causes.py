@@ -14,12 +14,12 @@ import numpy as np
 
 from soft_dynamics.description.robot_description import Description, load_description
 from soft_dynamics.robot import Robot
-from soft_estimation.configuration import Tracking
+from soft_estimation.differentiate.smoothing_spline import smoothing_spline
 from soft_estimation.identification import METHODS, Options, problem_of
-from soft_estimation.identification.options import Checkpoint
-from soft_estimation.identification.wang import keys
-from soft_estimation.recording import Recording
-from soft_estimation.smoothing import smoothing_spline
+from soft_estimation.identification.budget import Checkpoint
+from soft_estimation.identification.methods.wang import keys
+from soft_estimation.inverse_kinematics.pose_tracking import Tracking
+from soft_estimation.recordings.recording import Recording
 from soft_hw_bridge.rig import blueprint, plant
 
 SECONDS, RATE, BANDWIDTH = 3.0, 100.0, 20.0  # [s], [Hz]

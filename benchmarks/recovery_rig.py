@@ -16,7 +16,7 @@ import numpy as np
 
 from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot, load
-from soft_estimation.recording import Recording, read_recording
+from soft_estimation.recordings.recording import Recording, read_recording
 
 PATIENCE = 90.0  # [s] until everything has to run
 PERIOD = 0.01  # [s] between commands

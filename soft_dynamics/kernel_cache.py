@@ -16,9 +16,11 @@ from pathlib import Path
 KERNEL_FOLDERS = (
     'soft_control',
     'soft_dynamics',
+    'soft_dynamics/description',
     'soft_dynamics/geometry',
     'soft_dynamics/kernels',
-    'soft_estimation',
+    'soft_estimation/inverse_kinematics',
+    'soft_estimation/kalman',
 )
 VARIABLE = 'NUMBA_CACHE_DIR'
 HERE = Path(__file__).absolute().parent.parent

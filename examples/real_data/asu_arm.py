@@ -24,8 +24,8 @@ from soft_dynamics.description.robot_description import Description
 from soft_dynamics.description.writer import write_description
 from soft_dynamics.robot import Robot, load
 from soft_estimation.identification import Identification, Options, identify, problem_of
-from soft_estimation.recording import Recording
-from soft_estimation.validation import free_run
+from soft_estimation.recordings.recording import Recording
+from soft_estimation.validation.free_run import free_run
 
 ROBOT, FILE = Path(__file__).with_name('asu_arm.yaml'), 'apr_18_data_collect_1.txt.gz'
 SEGMENTS = 'proximal', 'distal'

@@ -20,9 +20,9 @@ from soft_dynamics.errors import NotConverged
 from soft_dynamics.robot import Robot
 from soft_dynamics.simulation.first_order_lag import follow
 
-from ..recording import Recording
-from ..smoothing import smoothing_spline
-from .parameters import LAGS, Parameter, apply
+from ..differentiate.smoothing_spline import smoothing_spline
+from ..recordings.recording import Recording
+from .unknowns import LAGS, Parameter, apply
 
 TINY = 1e-30
 SHORT = 3  # samples that a filter needs

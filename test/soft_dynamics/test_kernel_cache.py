@@ -65,7 +65,7 @@ def installed(tmp_path: Path) -> Path:
     'file',
     [
         'soft_control/box.py',
-        'soft_estimation/kernels.py',
+        'soft_estimation/kalman/kernels.py',
         'soft_dynamics/kernels/vec3.py',
         'soft_dynamics/kernels/chain.py',
         'soft_dynamics/geometry/quaternion.py',  # compiled by so3
@@ -112,7 +112,7 @@ def test_what_a_kernel_imports_is_not_used_in_its_old_text(
     assert found == [2.0, 30.0]
 
 
-@pytest.mark.parametrize('first', ['soft_dynamics', 'numba, soft_dynamics', 'soft_estimation.kernels'])
+@pytest.mark.parametrize('first', ['soft_dynamics', 'numba, soft_dynamics', 'soft_estimation.kalman.kernels'])
 def test_numba_of_an_installation_uses_the_users_cache(installed: Path, tmp_path: Path, first: str) -> None:
     cache = Path(seen_by(NUMBA_IN_USE.format(first), installed, XDG_CACHE_HOME=str(tmp_path / 'cache')))
     assert cache.parent == tmp_path / 'cache' / 'soft_robot_suite' / 'numba'

@@ -13,8 +13,8 @@ from identification_truth import bending_recording, rectangle, wrong
 from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.description.writer import write_description
 from soft_dynamics.robot import Robot
+from soft_estimation.commands.identify import main
 from soft_estimation.identification.problem import Problem
-from soft_estimation.identify import main
 from tools.made_bag import Rig, write_bag
 
 
@@ -186,8 +186,8 @@ def test_an_interrupted_command_goes_on_where_it_was(lab, bag, capsys, monkeypat
 
 KILLED = """
 import os, signal, sys
-from soft_estimation.identification.options import Checkpoint
-from soft_estimation.identify import main
+from soft_estimation.identification.budget import Checkpoint
+from soft_estimation.commands.identify import main
 save = Checkpoint.save
 def save_and_die(self, state):
     save(self, state)

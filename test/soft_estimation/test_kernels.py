@@ -10,10 +10,10 @@ from scipy.spatial.transform import Rotation
 
 import soft_dynamics as sd
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation import kernels
-from soft_estimation.configuration import Tracking
-from soft_estimation.process import Belief, Process, ProcessNoise
-from soft_estimation.sensing import Mounting, PoseNoise
+from soft_estimation.inverse_kinematics.pose_tracking import Tracking
+from soft_estimation.kalman import kernels
+from soft_estimation.kalman.process_model import Belief, Process, ProcessNoise
+from soft_estimation.kalman.sensor_models import Mounting, PoseNoise
 
 ALL = tuple(f'plate{k}' for k in range(5))
 
