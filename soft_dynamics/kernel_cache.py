@@ -15,6 +15,9 @@ from pathlib import Path
 # Every kernel and every module that a kernel imports lies in one of these; folders inside them are not meant.
 KERNEL_FOLDERS = (
     'soft_control',
+    'soft_control/allocation',
+    'soft_control/laws',
+    'soft_control/safety',
     'soft_dynamics',
     'soft_dynamics/description',
     'soft_dynamics/geometry',

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import soft_dynamics as sd
-from soft_control.loop import Actuate, ControlLoop
-from soft_control.safety import Mode, State
+from soft_control.control_loop import Actuate, ControlLoop
+from soft_control.safety.state_machine import Mode, State
 from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
 from soft_estimation.inverse_kinematics.pose_tracking import Tracking
 from soft_estimation.inverse_kinematics.poses import pose

@@ -18,8 +18,8 @@ import numpy as np
 from examples.wang.bench_arm import ARM
 from examples.wang.references import star
 from examples.wang.star import draw
-from soft_control.loop import Actuate
-from soft_control.task import TaskGains, TaskLaw
+from soft_control.control_loop import Actuate
+from soft_control.laws.task_space import TaskGains, TaskLaw
 from soft_dynamics.commands.arguments import number
 
 BEST = {'proportional': 1.6, 'damping': 2.0}

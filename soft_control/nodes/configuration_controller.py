@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory
 
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import Law
-from soft_control.nodes.controller import ControllerConfig, ControllerNode
-from soft_control.predictive import PredictiveLaw
+from soft_control.control_loop import Law
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
+from soft_control.laws.predictive import PredictiveLaw
+from soft_control.nodes.controller_base import ControllerConfig, ControllerNode
 from soft_control.references import JointPath
 from soft_dynamics.array import Array
 from soft_dynamics.errors import shown

@@ -10,12 +10,12 @@ from functools import partial
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped
 from std_msgs.msg import Header
 
-from soft_control.loop import Law
-from soft_control.nodes.controller import LATEST, ControllerConfig, ControllerNode
-from soft_control.predictive import PredictiveLaw
+from soft_control.control_loop import Law
+from soft_control.laws.predictive import PredictiveLaw
+from soft_control.laws.task_space import TaskGains, TaskLaw
+from soft_control.nodes.controller_base import LATEST, ControllerConfig, ControllerNode
 from soft_control.references import PosePath
-from soft_control.safety import pose_reference_fault
-from soft_control.task import TaskGains, TaskLaw
+from soft_control.safety.state_machine import pose_reference_fault
 from soft_dynamics.array import Array
 from soft_dynamics.errors import shown
 from soft_dynamics.geometry.se3 import inverse, pose_from_rpy

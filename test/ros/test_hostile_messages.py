@@ -25,7 +25,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from soft_control.nodes.configuration_controller import ConfigurationController
 from soft_control.nodes.task_controller import TaskController
-from soft_control.safety import State
+from soft_control.safety.state_machine import State
 from soft_dynamics.nodes.dynamics import DynamicsNode
 from soft_dynamics.nodes.shape_publisher import ShapePublisher
 from soft_dynamics.robot import load

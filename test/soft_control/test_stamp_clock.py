@@ -8,10 +8,10 @@ from itertools import count
 import numpy as np
 import pytest
 
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import ControlLoop
+from soft_control.control_loop import ControlLoop
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
 from soft_control.references import JointPath
-from soft_control.safety import Mode, State
+from soft_control.safety.state_machine import Mode, State
 from soft_dynamics.robot import load
 from soft_dynamics.timing.stamp_clock import StampClock
 

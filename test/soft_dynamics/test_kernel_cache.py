@@ -64,7 +64,7 @@ def installed(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     'file',
     [
-        'soft_control/box.py',
+        'soft_control/allocation/box_qp.py',
         'soft_estimation/kalman/kernels.py',
         'soft_dynamics/kernels/vec3.py',
         'soft_dynamics/kernels/chain.py',
@@ -78,7 +78,7 @@ def test_a_changed_kernel_that_others_use_has_another_cache(installed: Path, fil
     assert kernel_cache(installed) != before
 
 
-@pytest.mark.parametrize('file', ['soft_control/nodes/controller.py', 'soft_hw_bridge/natnet/stream.py'])
+@pytest.mark.parametrize('file', ['soft_control/nodes/controller_base.py', 'soft_hw_bridge/natnet/stream.py'])
 def test_a_file_beside_no_kernel_keeps_the_cache(installed: Path, file: str) -> None:
     before = kernel_cache(installed)
     with (installed / file).open('a') as stream:

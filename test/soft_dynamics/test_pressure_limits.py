@@ -6,7 +6,7 @@ import math
 import pytest
 
 import soft_dynamics as sd
-from soft_control.safety import Limits
+from soft_control.safety.state_machine import Limits
 from soft_dynamics.pressure_limits import LONGEST_STEP, ChamberLimits, chamber_limits
 from soft_hw_bridge.pressure.safety import PressureLimits
 

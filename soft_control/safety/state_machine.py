@@ -19,8 +19,7 @@ from soft_dynamics.geometry.se3 import pose_error
 from soft_dynamics.pressure_limits import ChamberLimits, chamber_limits
 from soft_dynamics.robot import Robot
 
-from .plausible import Plausible
-from .safety_kernels import (
+from .kernels import (
     JUMPS,
     NOT_FINITE,
     NOTHING,
@@ -30,6 +29,7 @@ from .safety_kernels import (
     approach,
     first_wrong,
 )
+from .plausibility import Plausible
 
 _SHORTEST_STEP = 0.005  # [s] samples closer in time may differ as if they were this far apart
 _ROTATION = 1e-6  # [-] by how much R R^T of a rotation may differ from one

@@ -1,4 +1,4 @@
-"""The rules of safety.py that look at every number, compiled: as small calls of NumPy they took longer than the law."""
+"""The rules of `state_machine` that look at every number, compiled: as small calls of NumPy they outlasted the law."""
 
 from __future__ import annotations
 

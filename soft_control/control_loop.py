@@ -15,13 +15,13 @@ from soft_dynamics.geometry.se3 import moved, pose_error
 from soft_dynamics.pressure_limits import LONGEST_STEP
 from soft_dynamics.robot import Robot
 
-from . import safety
-from .allocation import Allocation, generic_pose
-from .force_balance import ForceBalance
-from .plausible import TIP_OFF
-from .safety import Limits, Memory, Mode, Request, State
-from .safety_kernels import all_finite
-from .valves import Valves, reachable
+from .allocation.pressure_allocation import Allocation, generic_pose
+from .allocation.valve_model import Valves, reachable
+from .safety import state_machine
+from .safety.force_balance import ForceBalance
+from .safety.kernels import all_finite
+from .safety.plausibility import TIP_OFF
+from .safety.state_machine import Limits, Memory, Mode, Request, State
 
 _TIP_TIME = 0.1  # [s] in which a new offset between the measured tip and the model's counts in full
 _TIP_FIRST = 0.1  # [-] how much the first one counts while a reference is followed: no jump
@@ -91,7 +91,7 @@ class ControlLoop:
     def begin(self, t: float, pressure: Array | None = None) -> None:
         """Forget everything; begin vented, or with the pressures that are commanded already."""
         start = np.zeros(self._allocate.low.size) if pressure is None else pressure
-        self.memory: Memory = safety.begin(start.copy(), t)
+        self.memory: Memory = state_machine.begin(start.copy(), t)
         self.state: State | None = None
         self._before: State | None = None  # as the last cycle judged it
         self._offset: Array | None = None  # of the measured tip from the model's: turn, displacement
@@ -162,7 +162,7 @@ class ControlLoop:
             except (SoftRobotError, ValueError, ArithmeticError) as error:
                 fault = f'the law failed: {error}'
         request = Request(wanted, fault, self._reference_t, self._stopped)
-        self.memory = safety.advance(self.limits, self.memory, t, request)
+        self.memory = state_machine.advance(self.limits, self.memory, t, request)
         if self.memory.mode is not Mode.FOLLOWING:
             self._drop()
         self._valves.advance(dt, self.memory.pressure)
@@ -189,7 +189,7 @@ class ControlLoop:
         return wrong and f'state that does not follow the pressures: {wrong}'
 
     def _state_fault(self, t: float) -> str:
-        return safety.state_fault(self.limits, t, self.state, self._before)
+        return state_machine.state_fault(self.limits, t, self.state, self._before)
 
     def _command(self, t: float, dt: float) -> tuple[str, Array | None]:
         """(fault, wanted command) of the present reference."""

@@ -17,10 +17,10 @@ from soft_dynamics.array import Array
 from soft_dynamics.errors import SoftRobotError
 from soft_dynamics.robot import Robot
 
-from .allocation import generic_pose
-from .feedback import add_feedback
-from .references import JointPath, JointSample
-from .safety import State
+from ..allocation.pressure_allocation import generic_pose
+from ..references import JointPath, JointSample
+from ..safety.state_machine import State
+from .pid_feedback import add_feedback
 
 _PHASE = 0.6  # [rad] a swing may turn on by this much until feedback acts on it; more would drive it
 _QUARTER = 1.0  # [rad] from about here on a force against the deflection acts along the rate

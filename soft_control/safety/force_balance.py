@@ -20,8 +20,8 @@ from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.pressure_limits import LONGEST_STEP
 from soft_dynamics.robot import Robot
 
-from .allocation import first_actuated, generic_pose
-from .safety import State
+from ..allocation.pressure_allocation import first_actuated, generic_pose
+from .state_machine import State
 
 LOAD = 0.3  # [-] of the largest force of the chambers may come from a load or an obstacle
 MISMATCH = 0.3  # [-] of stiffness and weight may be wrong in the model

@@ -18,7 +18,7 @@ from numba import njit
 
 from soft_dynamics.array import Array
 
-from .box import minimise_in_box
+from ..allocation.box_qp import minimise_in_box
 
 
 class Horizon(NamedTuple):

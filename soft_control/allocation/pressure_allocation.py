@@ -18,7 +18,7 @@ from numba import njit
 from soft_dynamics.array import Array, as_array
 from soft_dynamics.robot import Robot
 
-from .box import minimise_in_box
+from .box_qp import minimise_in_box
 
 BALANCE, EASE = 1e-2, 1e-7  # [-] weights of the second and third wish, squared, beside 1 for the first
 

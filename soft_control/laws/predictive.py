@@ -7,8 +7,8 @@ In every cycle the motion over a short horizon is made as good as it can be, in 
 
 e being the error of the tip's pose, or of the coordinates. One step of Gauss and Newton a cycle: the commands of the
 last cycle are rolled out, f is linearised along that motion by its exact derivatives, and the quadratic problem that
-results is solved within the limits (`horizon.py`). Mass m at the tip and forces d that the model does not know come
-from `load.py`.
+results is solved within the limits (`constrained_riccati.py`). Mass m at the tip and forces d that the model does not know come
+from `load_observer.py`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.geometry.se3 import moved, pose_error
 from soft_dynamics.robot import Robot
 
-from .allocation import first_actuated
-from .configuration import stiffness_scale
-from .horizon import Horizon, best_commands
-from .load import LoadGains, LoadObserver
-from .references import JointSample, PoseSample
-from .safety import State
-from .task import tip_pose
+from ..allocation.pressure_allocation import first_actuated
+from ..references import JointSample, PoseSample
+from ..safety.state_machine import State
+from .configuration_space import stiffness_scale
+from .constrained_riccati import Horizon, best_commands
+from .load_observer import LoadGains, LoadObserver
+from .task_space import tip_pose
 
 _EASE = 1e-6  # [-] weight of the commands themselves: they have directions that make no force
 

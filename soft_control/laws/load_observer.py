@@ -19,8 +19,8 @@ from scipy.linalg import expm
 from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot
 
-from .configuration import stiffness_scale
-from .safety import State
+from ..safety.state_machine import State
+from .configuration_space import stiffness_scale
 
 _SUBSTEP = 0.0125  # [s] longest step when the motion is predicted
 _GRAIN = 0.02  # [kg] masses of the model are multiples of this: each is made once

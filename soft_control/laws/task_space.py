@@ -19,10 +19,10 @@ from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_error
 from soft_dynamics.robot import Robot
 
-from .allocation import first_actuated
-from .configuration import damping_scale
-from .references import PosePath, PoseSample
-from .safety import State
+from ..allocation.pressure_allocation import first_actuated
+from ..references import PosePath, PoseSample
+from ..safety.state_machine import State
+from .configuration_space import damping_scale
 
 _BLIND = 0.1  # [-] of `singular`: a direction with less is no task at all
 _STEP = 1e-5  # [rad or m] of the central differences in B

@@ -16,9 +16,9 @@ from rclpy.subscription import Subscription
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_srvs.srv import Trigger
 
-from soft_control.loop import Actuate, ControlLoop, Law
-from soft_control.predictive import PredictiveGains
-from soft_control.safety import Memory, Mode, State
+from soft_control.control_loop import Actuate, ControlLoop, Law
+from soft_control.laws.predictive import PredictiveGains
+from soft_control.safety.state_machine import Memory, Mode, State
 from soft_dynamics.array import Array
 from soft_dynamics.diagnostics import ERROR, OK, STALE, WARN, Status
 from soft_dynamics.errors import one_line
