@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.serialized import taken
 from soft_dynamics.array import Array
 from soft_dynamics.messages.flat_messages import FIELDS, Flat, FlatReader
-from soft_hw_bridge.clock import ticks_to_ns
+from soft_hw_bridge.link.device_clock import ticks_to_ns
 from soft_hw_bridge.rig.config import MocapConfig
 
 POLL = 2e-2  # [s] DDS and the kernel note when things come: to look at them more often would only disturb

@@ -17,7 +17,7 @@ from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.kalman.model_filter import ModelFilter
 from soft_estimation.loads.external_wrench import WrenchObserver
-from soft_hw_bridge.rig.blueprint import TIP_LOAD
+from soft_hw_bridge.rig.mujoco_model import TIP_LOAD
 from soft_hw_bridge.rig.plant import Plant
 
 PERIOD = 0.05  # [s] of the estimate, as in state_estimator

@@ -20,7 +20,7 @@ from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
 from soft_estimation.inverse_kinematics.pose_tracking import Tracking
 from soft_estimation.inverse_kinematics.poses import pose
 from soft_hw_bridge.rig.config import MocapConfig
-from soft_hw_bridge.rig.devices import Mounted
+from soft_hw_bridge.rig.device_emulators import Mounted
 from soft_hw_bridge.rig.plant import Plant
 
 MS = 1e-3  # [s] step of the plant

@@ -7,8 +7,8 @@ In every cycle the motion over a short horizon is made as good as it can be, in 
 
 e being the error of the tip's pose, or of the coordinates. One step of Gauss and Newton a cycle: the commands of the
 last cycle are rolled out, f is linearised along that motion by its exact derivatives, and the quadratic problem that
-results is solved within the limits (`constrained_riccati.py`). Mass m at the tip and forces d that the model does not know come
-from `load_observer.py`.
+results is solved within the limits (`constrained_riccati.py`). Mass m at the tip and forces d that the model does not
+know come from `load_observer.py`.
 """
 
 from __future__ import annotations

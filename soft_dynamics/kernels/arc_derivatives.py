@@ -1,4 +1,4 @@
-"""The arc's part of `linear`: its columns in the world, and the derivatives of its own block.
+"""The arc's part of `derivatives`: its columns in the world, and the derivatives of its own block.
 
 The distal frame and every piece of the arc's own mass have columns of their own on the arc's coordinates. A point
 mass is a body that moves without turning against the proximal frame; a rotary inertia is a body that turns about

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .vec3 import inline
 
-# Columns of the row of a coordinate in `linear`: its twist and two rates of it; then y1, y2, y3 and z.
+# Columns of the row of a coordinate in `derivatives`: its twist and two rates of it; then y1, y2, y3 and z.
 S, SD, SDD, Y1, Y2, Y3, ZZ, COORDINATE_ROW = 0, 6, 12, 18, 24, 30, 36, 39
 
 

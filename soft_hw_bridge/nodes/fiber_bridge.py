@@ -13,7 +13,7 @@ from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.qos import SENSOR
 from soft_hw_bridge.fiber.config import FiberConfig
 from soft_hw_bridge.fiber.stream import FiberStream, Shape
-from soft_hw_bridge.nodes.bridge import BridgeNode
+from soft_hw_bridge.nodes.bridge_base import BridgeNode
 
 _POLL_TIMEOUT = 0.1  # [s]
 

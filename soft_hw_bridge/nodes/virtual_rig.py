@@ -22,7 +22,7 @@ from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import SENSOR
 from soft_dynamics.ros.report import report
 from soft_hw_bridge.rig.config import RigConfig
-from soft_hw_bridge.rig.rig import Rig
+from soft_hw_bridge.rig.virtual_rig import Rig
 
 _SUPERVISE_PERIOD = 0.1  # [s]
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from soft_dynamics.diagnostics import Status
 from soft_dynamics.ros.node_main import run_node
-from soft_hw_bridge.nodes.bridge import BridgeNode
+from soft_hw_bridge.link.poll_schedule import Schedule
+from soft_hw_bridge.nodes.bridge_base import BridgeNode
 from soft_hw_bridge.nodes.pose_publishers import PosePublishers
-from soft_hw_bridge.schedule import Schedule
 from soft_hw_bridge.vive.openvr_backend import UNIVERSES, OpenVrBackend
 from soft_hw_bridge.vive.trackers import Trackers
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from soft_dynamics.diagnostics import ERROR, Status
 from soft_dynamics.timing.boot_time import boot_time
-from soft_hw_bridge.backoff import Backoff
+from soft_hw_bridge.link.backoff import Backoff
 from soft_hw_bridge.pressure.command import Command
 from soft_hw_bridge.pressure.config import PressureConfig, make_stream
 from soft_hw_bridge.pressure.device_process import (

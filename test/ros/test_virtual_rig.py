@@ -18,7 +18,7 @@ from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.description.robot_files import robot_file
 from soft_dynamics.ros.conversions import time_to_seconds
 from soft_dynamics.ros.qos import COMMAND, SENSOR
-from soft_hw_bridge.rig.control import RigClient
+from soft_hw_bridge.rig.remote_control import RigClient
 
 RIG = 'soft_hw_bridge.nodes.virtual_rig'
 CHAMBERS = [chamber.name for chamber in load_description('honeycomb_arm').actuation.chambers]

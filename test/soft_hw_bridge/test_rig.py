@@ -33,8 +33,8 @@ from soft_hw_bridge.rig.config import (
     RigConfig,
     ViveConfig,
 )
-from soft_hw_bridge.rig.control import RigClient
-from soft_hw_bridge.rig.rig import LATE, Rig
+from soft_hw_bridge.rig.remote_control import RigClient
+from soft_hw_bridge.rig.virtual_rig import LATE, Rig
 from soft_hw_bridge.vive.openvr_backend import OpenVrBackend
 from soft_hw_bridge.vive.trackers import Trackers
 

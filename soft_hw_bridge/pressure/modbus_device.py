@@ -18,9 +18,9 @@ from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.contact_lease import ContactLease
 from soft_hw_bridge.pressure.device import Reading, Stop
-from soft_hw_bridge.pressure.modbus_tcp import ModbusTcp, Words
+from soft_hw_bridge.pressure.guard import Array, PressureLimits
+from soft_hw_bridge.pressure.modbus_client import ModbusTcp, Words
 from soft_hw_bridge.pressure.register_map import DeviceTimeout, RegisterMap, Step, Wait
-from soft_hw_bridge.pressure.safety import Array, PressureLimits
 
 MAX_WRITE, MAX_READ = 123, 125  # registers in one request
 MOST_WATCHDOG = 1.0  # [s]

@@ -18,7 +18,8 @@ from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.contact_lease import ContactLease
 from soft_hw_bridge.pressure.device import Reading, Stop
-from soft_hw_bridge.pressure.microcontroller import (
+from soft_hw_bridge.pressure.guard import Array, PressureLimits
+from soft_hw_bridge.pressure.serial_protocol import (
     CODECS,
     HEADS,
     MAX_CHANNELS,
@@ -28,7 +29,6 @@ from soft_hw_bridge.pressure.microcontroller import (
     Message,
     MessageStream,
 )
-from soft_hw_bridge.pressure.safety import Array, PressureLimits
 
 _READ_BYTES = 4096
 _BITS_PER_BYTE = 10  # with start and stop bit

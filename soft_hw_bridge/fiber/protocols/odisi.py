@@ -19,8 +19,8 @@ import numpy as np
 from soft_dynamics.errors import one_line, shown
 from soft_hw_bridge.errors import UNREADABLE, MalformedPacket
 from soft_hw_bridge.fiber.adapter import Array, ShapeFrame
-from soft_hw_bridge.fiber.crc16 import crc16_arc
-from soft_hw_bridge.framing import DelimitedBuffer
+from soft_hw_bridge.fiber.protocols.crc16 import crc16_arc
+from soft_hw_bridge.link.framing import DelimitedBuffer
 
 PORT = 50000
 MAX_MESSAGE_BYTES = 4 << 20  # 38 500 gages, the longest fiber, take about 0.6 MB

@@ -12,11 +12,11 @@ from soft_dynamics.description.robot_description import Sensor
 from soft_hw_bridge.emulators.fbgs import FbgsEmulator
 from soft_hw_bridge.emulators.odisi import OdisiEmulator
 from soft_hw_bridge.emulators.shape import ShapeEmulator
-from soft_hw_bridge.rig.blueprint import sensor_site
-from soft_hw_bridge.rig.centerline import Centerline
 from soft_hw_bridge.rig.config import FiberConfig
-from soft_hw_bridge.rig.devices import Device, HostClock
+from soft_hw_bridge.rig.device_emulators import Device, HostClock
+from soft_hw_bridge.rig.mujoco_model import sensor_site
 from soft_hw_bridge.rig.plant import Plant
+from soft_hw_bridge.rig.plant_centerline import Centerline
 
 
 class Curve(NamedTuple):

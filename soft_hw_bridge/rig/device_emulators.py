@@ -26,8 +26,8 @@ from soft_hw_bridge.emulators.natnet import MotiveSettings, NatNetEmulator
 from soft_hw_bridge.emulators.netft import NetFtEmulator
 from soft_hw_bridge.emulators.openvr import OpenVrEmulator
 from soft_hw_bridge.emulators.pose import Pose
-from soft_hw_bridge.rig.blueprint import sensor_site
 from soft_hw_bridge.rig.config import FtConfig, MocapConfig, PressureConfig, StreamConfig, ViveConfig
+from soft_hw_bridge.rig.mujoco_model import sensor_site
 from soft_hw_bridge.rig.plant import Plant
 
 TIME_TOLERANCE = 1e-6  # [s] for times that have been added up

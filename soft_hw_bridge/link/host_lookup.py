@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from soft_hw_bridge.backoff import Backoff
+from soft_hw_bridge.link.backoff import Backoff
 
 
 class Host:

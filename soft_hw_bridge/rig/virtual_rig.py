@@ -15,10 +15,10 @@ from soft_dynamics.diagnostics import OK, WARN, Status
 from soft_dynamics.errors import shown
 from soft_hw_bridge.emulators.faults import Faults
 from soft_hw_bridge.rig.config import TICK, RigConfig
-from soft_hw_bridge.rig.control import ControlServer
-from soft_hw_bridge.rig.devices import TIME_TOLERANCE, Device, Ft, HostClock, Mocap, Valves, Vive
-from soft_hw_bridge.rig.fiber import Fiber
+from soft_hw_bridge.rig.device_emulators import TIME_TOLERANCE, Device, Ft, HostClock, Mocap, Valves, Vive
+from soft_hw_bridge.rig.fiber_emulation import Fiber
 from soft_hw_bridge.rig.plant import Plant
+from soft_hw_bridge.rig.remote_control import ControlServer
 
 _NS = 1_000_000_000
 LATE = 0.03  # [s] behind by more than this the plant does not catch up: its time stood still

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from soft_hw_bridge.errors import MalformedPacket
-from soft_hw_bridge.framing import DelimitedBuffer
+from soft_hw_bridge.link.framing import DelimitedBuffer
 
 MAX_CHANNELS = 64
 WATCHDOG_S = 0.2  # without set points the device vents

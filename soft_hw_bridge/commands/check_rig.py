@@ -1,4 +1,6 @@
-"""Is the plant plausible and fast enough? `python -m soft_hw_bridge.rig.check` prints docs/virtual_rig.md's tables.
+"""Is the plant plausible and fast enough?
+
+`python -m soft_hw_bridge.commands.check_rig` prints the tables of docs/virtual_rig.md.
 
 The plant is compared with what it was not made from: the equations of `soft_dynamics`, and what Wang et al. report.
 """
@@ -19,7 +21,7 @@ from soft_dynamics.array import Array
 from soft_dynamics.description.robot_description import load_description
 from soft_hw_bridge.rig.config import RigConfig
 from soft_hw_bridge.rig.plant import Plant
-from soft_hw_bridge.rig.rig import Rig
+from soft_hw_bridge.rig.virtual_rig import Rig
 
 SIDEWAYS = [9.81, 0.0, 0.0]  # gravity [m/s^2] of a robot on its side
 REPORTED = {0.0: 0.006, 0.5: 0.015}  # tip load [kg]: mean error of the joint angles [rad] [Wang, sec. IV-B.2]
