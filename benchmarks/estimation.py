@@ -31,7 +31,7 @@ from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
 from soft_estimation.inverse_kinematics.fiber_shape import frames_along
 from soft_estimation.kalman.model_filter import ModelFilter
-from soft_estimation.loads.momentum_observer import TipLoad, TipLoadOfStates
+from soft_estimation.loads.tip_load import TipLoad, TipLoadOfStates
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, FIGURES = ROOT / 'docs' / 'estimation.md', ROOT / 'docs' / 'figures'

@@ -17,8 +17,8 @@ from soft_control.references import JointPath, JointSample, PosePath
 from soft_control.safety.state_machine import State
 from soft_dynamics.geometry.curve import integrate_curve
 from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
-from soft_estimation.inverse_kinematics.body_poses import poses_from_quaternions
 from soft_estimation.inverse_kinematics.fiber_shape import frames_along
+from soft_estimation.inverse_kinematics.poses import poses_from_quaternions
 from soft_estimation.kalman.model_filter import ModelFilter
 
 T = [0.0, 0.01]

@@ -12,7 +12,7 @@ from ..kernels import kinematics
 from ..kernels.chain import ARC, PRISMATIC, Elements
 
 if TYPE_CHECKING:
-    from ..shape import Shape
+    from ..robot import Shape
 
 
 def element_lengths(chain: Elements) -> Array:

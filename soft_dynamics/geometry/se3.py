@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from ..array import Array
 from ..kernels import vec3
-from ..kernels.entire import entire
+from ..kernels.arc import entire
 from ..kernels.vec3 import Mat3, Vec3, inline
 from . import so3
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..array import Array
 from ..kernels import vec3
-from ..kernels.entire import Entire, entire
+from ..kernels.arc import Entire, entire
 from ..kernels.vec3 import Mat3, Vec3, inline
 from . import quaternion
 

@@ -11,8 +11,8 @@ inertia with its turning, either of which may be nothing.
 from __future__ import annotations
 
 from . import arc
+from .arc import Entire, entire
 from .chain import DISTRIBUTED, GAUSS_NODES, GAUSS_WEIGHTS, LUMPED, NO_MASS
-from .entire import Entire, entire
 from .vec3 import Sym3, Vec3, inline
 
 NO_INERTIA: Sym3 = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)

@@ -25,10 +25,9 @@ from .arc_derivatives import Scratch, arc_columns, arc_inward
 from .chain import ARC, NO_BODY, POINT_BODY, PRISMATIC, REVOLUTE
 from .joints import on_axis
 from .kinematics import IDENTITY, move, place
-from .rows import COORDINATE_ROW, SD, SDD, Y1, Y2, Y3, ZZ, S, get3, get6, get9, put3, put6, put9
 from .spatial import cross_twist, cross_wrench, inertia_times, plus, products_back, products_times, times
 from .uncounted_array import borrowed
-from .vec3 import inline
+from .vec3 import COORDINATE_ROW, SD, SDD, Y1, Y2, Y3, ZZ, S, get3, get6, get9, inline, put3, put6, put9
 
 # Columns of the row of an element: pose before the joint and behind it, twist and its derivative before and behind.
 R0, P0, R1, P1, V0, A0, V1, A1, STATE = 0, 9, 12, 21, 24, 30, 36, 42, 48

@@ -24,9 +24,7 @@ from .arc_elimination import PIVOT_FLOOR
 from .disc_springs import spring_forces_regular
 from .forward_dynamics import OK, forward_dynamics
 from .inverse_dynamics import inverse_dynamics
-from .rows import get3, put3
-from .sincos import sincos
-from .vec3 import inline
+from .vec3 import get3, inline, put3, sincos
 
 
 class Discs(NamedTuple):

@@ -16,8 +16,7 @@ from numba import njit
 from ..geometry.so3 import quaternion_matrix
 from . import vec3
 from .joints import axis_matrix
-from .rows import get3
-from .vec3 import inline
+from .vec3 import get3, inline
 
 
 @inline

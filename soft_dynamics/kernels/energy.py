@@ -5,8 +5,8 @@ from __future__ import annotations
 from numba import njit
 
 from . import arc, vec3
+from .arc import entire
 from .chain import ARC, BALL, DISTRIBUTED, GAUSS_NODES, GAUSS_WEIGHTS, NO_MASS, SWING
-from .entire import entire
 from .kinematics import IDENTITY, bend, move, place
 
 

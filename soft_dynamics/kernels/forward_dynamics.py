@@ -13,6 +13,7 @@ from numba import njit
 
 from ..geometry.so3 import quaternion_matrix
 from . import arc, arc_elimination, vec3
+from .arc import entire
 from .arc_elimination import PIVOT_FLOOR
 from .arc_mass import piece, piece_count
 from .articulated_inertia import (
@@ -28,7 +29,6 @@ from .articulated_inertia import (
     turned,
 )
 from .chain import ARC, BALL, FIXED, NO_BODY, PRISMATIC, REVOLUTE
-from .entire import entire
 from .inverse_dynamics import (
     arc_coordinates,
     columns_times,
@@ -37,10 +37,8 @@ from .inverse_dynamics import (
     two_columns_times,
 )
 from .joints import centripetal, component, cross_axis, plus_axis, turn
-from .rows import get3, get9, put3, put9
-from .sincos import sincos
 from .uncounted_array import borrowed
-from .vec3 import inline
+from .vec3 import get3, get9, inline, put3, put9, sincos
 
 # Columns of the workspace row: rotation, angular velocity before and behind the joint, velocity-product
 # accelerations, the rules (y; n, f) of up to three coordinates, and an arc's tip, columns and coupling.

@@ -12,14 +12,12 @@ from numba import njit
 
 from ..geometry.so3 import quaternion_matrix
 from . import arc, vec3
+from .arc import entire
 from .arc_mass import piece, piece_count
 from .chain import ARC, BALL, FIXED, NO_BODY, POINT_BODY, PRISMATIC, REVOLUTE, RIGID_BODY, SWING
-from .entire import entire
 from .joints import centripetal, component, cross_axis, plus_axis, turn
-from .rows import get3, get9, put3, put9
-from .sincos import sincos
 from .uncounted_array import borrowed
-from .vec3 import inline
+from .vec3 import get3, get9, inline, put3, put9, sincos
 
 # Columns of the workspace row of an element.
 _N, _F, _R, _TIP, _TURN, _MOVE, _OWN_N, _OWN_F, _OWN_TAU, WIDTH = 0, 3, 6, 15, 18, 24, 33, 36, 39, 42

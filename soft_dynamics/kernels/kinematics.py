@@ -9,11 +9,10 @@ from numba import njit
 
 from ..geometry.so3 import quaternion_matrix
 from . import arc, vec3
-from .chain import ARC, FIXED, PRISMATIC, REVOLUTE
-from .entire import entire
+from .arc import entire
+from .chain import ARC, ELEMENT, FIXED, PRISMATIC, REVOLUTE
 from .joints import axis_matrix, on_axis
-from .rows import get3, get9
-from .vec3 import inline
+from .vec3 import get3, get9, inline
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
@@ -141,3 +140,18 @@ def centerline(chain, x, base, lengths, s, out):
             out[k, 0], out[k, 1], out[k, 2] = point
             k += 1
         start += lengths[i]
+
+
+@njit(cache=True, error_model='numpy')
+def frames_and_jacobian(raw, elements, q, X, J):
+    """Write the poses X (k, 4, 4) of the frames behind some elements and the Jacobian J (6, nv) of the last element's.
+
+    raw: the numbers of a chain. Returns False if the result is not finite.
+    """
+    chain = raw.view(ELEMENT)
+    every = np.empty((chain.size, 4, 4))
+    poses(chain, q, every)
+    for k in range(elements.size):
+        X[k] = every[elements[k]]
+    jacobian(chain, q, chain.size - 1, J)
+    return math.isfinite(X.sum() + J.sum())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..kernels.entire import entire
+from ..kernels.arc import entire
 
 
 class UniversalPose(NamedTuple):

@@ -11,7 +11,7 @@ from scipy.interpolate import BSpline, CubicSpline
 
 from soft_dynamics.array import Array, as_array
 
-from ..kalman.kernels import carry_frames
+from .kernels import carry_frames
 from .segment_inverses import Fit
 
 KNOT_SPACING = 0.03  # [m] shorter waves of a fiber are noise

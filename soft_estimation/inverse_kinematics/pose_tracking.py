@@ -15,8 +15,8 @@ from soft_dynamics.geometry.se3 import inverse, pose_error, pose_from_rpy
 from soft_dynamics.geometry.so3 import angle
 from soft_dynamics.robot import Robot
 
-from ..kalman.kernels import carry_poses
 from . import segment_inverses
+from .kernels import carry_poses
 from .poses import as_pose, as_poses
 
 ITERATIONS, STEP_TOLERANCE = 50, 1e-13  # of the least squares over more than one segment

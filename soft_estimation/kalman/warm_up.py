@@ -11,8 +11,8 @@ from soft_dynamics.description.robot_description import Sensor
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.robot import Robot
 
-from ..inverse_kinematics.body_poses import poses_from_quaternions
 from ..inverse_kinematics.pose_tracking import frame_index
+from ..inverse_kinematics.poses import poses_from_quaternions
 from .model_filter import ModelFilter
 
 

@@ -20,8 +20,7 @@ from soft_dynamics.ros.conversions import pose_to_matrix, time_to_ns, wrench_to_
 from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.message_guard import SMALL, subscribe
 from soft_dynamics.ros.qos import SENSOR
-from soft_estimation.inverse_kinematics.body_poses import poses_from_quaternions
-from soft_estimation.inverse_kinematics.poses import pose
+from soft_estimation.inverse_kinematics.poses import pose, poses_from_quaternions
 from soft_estimation.kalman.sensor_models import wrench_at_base
 from soft_estimation.nodes.estimator_config import POSE_KINDS, Setup
 from soft_estimation.pose_sets import PoseCollector

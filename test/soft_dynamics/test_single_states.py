@@ -11,7 +11,7 @@ from numba import njit
 from states import shipped_states
 
 import soft_dynamics as sd
-from soft_dynamics.kernels import batch_calls, frames, tracking_forces
+from soft_dynamics.kernels import batch_calls, kinematics, tracking_forces
 from soft_dynamics.model import compilation
 
 CALLS = {
@@ -28,7 +28,7 @@ KERNELS = (
     batch_calls.linearize_one,
     batch_calls.derivatives_one,
     tracking_forces.tracking_forces,
-    frames.frames_and_jacobian,
+    kinematics.frames_and_jacobian,
 )
 
 
