@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Array
+from .array import Array
 
 REPEATS = 10  # identical samples
 MOVED = 0.05  # [-] of the largest pressure: a larger change of pressure moves the robot

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from soft_dynamics.robot import Robot
-from soft_estimation import import_recording
-from soft_estimation.recording import Recording, read_recording
+from soft_estimation.commands import import_recording
+from soft_estimation.recordings.recording import Recording, read_recording
 
 
 def add_data_option(parser: argparse.ArgumentParser, *files: str) -> None:

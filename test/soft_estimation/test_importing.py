@@ -14,7 +14,7 @@ from real_recordings import RECORDINGS, needs_recordings
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.bags import open_bag
-from soft_estimation.import_recording import main
+from soft_estimation.commands.import_recording import main
 from soft_estimation.importing import MappingError, load_mapping, mapping_names
 
 CSV = """time,p1,p2,x,y,z,qx,qy,qz,qw,fx,fy,fz,tx,ty,tz,a1

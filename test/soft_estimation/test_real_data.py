@@ -8,7 +8,7 @@ from real_recordings import RECORDINGS, needs_recordings
 
 from examples.real_data import asl_trunk, asu_arm, silicone_beam
 from examples.real_data.bar import bar_error
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.robot import load
 
 pytestmark = [pytest.mark.real_data, needs_recordings]

@@ -1,0 +1,1 @@
+"""What the clients of several devices share: connection, time and bytes."""
