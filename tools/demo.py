@@ -211,7 +211,7 @@ def perform(client: Client, options: argparse.Namespace, facts: list[str]) -> li
     delay = 1e3 * np.array(client.log.delay)
     limit = client.robot.description.actuation.pressure_max
     facts += [
-        f'delay from exposure to this node: median {np.median(delay):.1f} ms, 99 % below {np.percentile(delay, 99):.1f} ms',
+        f'from exposure to this node: median {np.median(delay):.1f} ms, 99 % below {np.percentile(delay, 99):.1f} ms',
         f'highest chamber pressure {client.highest / 1e3:.0f} kPa of {limit / 1e3:.0f} kPa allowed',
     ]
     if client.highest > 1.01 * limit:
