@@ -2,8 +2,7 @@
 
     python -m tools.robot_file_page [--check]
 
-The text of the page is written by hand; the tables between the two markers are generated. --check only reports
-whether they are up to date.
+The page holds the text; between its two markers stands what this writes. --check only says whether it is up to date.
 """
 
 from __future__ import annotations
@@ -40,36 +39,36 @@ BLOCKS: dict[str, type] = {
     'safety': d.Safety,
 }
 
-# Meanings of keys whose field in soft_dynamics/description.py has no `doc`.
+# What a key means where its field in soft_dynamics/description.py has no `doc`.
 MEANING = {
     'Description.format': 'version of this format',
-    'Description.name': 'name of the robot',
-    'Description.segments': 'base to tip; types below',
-    'Description.source': 'source of the numbers',
-    'Description.base': 'fixed, moving or free base',
-    'Description.mount': 'pose in the world of ROS, for display and sensors',
+    'Description.name': 'of the robot',
+    'Description.segments': 'base to tip; each is one of the five types below',
+    'Description.source': 'where the numbers come from',
+    'Description.base': 'what the robot stands on',
+    'Description.mount': 'where it is in the lab, for display and sensors',
     'Description.actuation': 'chambers and valves',
-    'Description.sensors': 'sensors and their frames',
-    'Description.safety': 'when controllers and bridges vent',
-    'Base.type': 'prescribed and free add six coordinates x, y, z, alpha, beta, gamma before all others; '
-    'the acceleration of a prescribed base is given, and its force is computed',
+    'Description.sensors': 'which sensor sits on which frame',
+    'Description.safety': 'when controllers and bridges let the air out',
+    'Base.type': 'prescribed and free put six coordinates x, y, z, alpha, beta, gamma in front of all others; '
+    'of a prescribed base the acceleration is given and the force is found',
     'Base.mass': 'moves with the base; a free base needs it',
     'Base.inertia': 'about the origin of the base, principal',
     'Mount.position': 'origin of this file\'s world',
     'Mount.rpy': 'fixed-axis roll, pitch, yaw',
-    '*.type': 'type of the segment',
+    '*.type': 'says which kind of segment this is',
     '*.name': 'unique; also the name of the frame at its far end',
     '*.mass': 'of the segment',
     '*.material': 'springs and dampers of its coordinates',
     'Arc.length': 'of the centreline; at rest, if extensible',
     'Arc.extensible': 'a third coordinate, the length',
-    'Arc.placement': 'where its mass is assumed: [placements](theory/placements.md)',
+    'Arc.placement': 'where its own mass is taken to be: [placements](theory/placements.md)',
     'Arc.quadrature_points': 'Gauss-Legendre points of the distributed placement',
     'Arc.coordinates': 'bend: u, v [rad], h [m]; difference: dx, dy, dl [m]',
     'Link.length': 'along z',
     'Universal.lengths': 'fixed: theta1, theta2; free: d1, theta1, theta2, d2',
-    'Universal.axis_order': 'axes of the two entries of lists in `material` and in the `gain` of its chambers, '
-    'each entry with its sign; q is always theta1 (y), theta2 (x)',
+    'Universal.axis_order': 'which axes the two entries of a list speak of, in `material` and in the `gain` of its '
+    'chambers, each entry with its sign; q itself is always theta1 (y), theta2 (x)',
     'Hinge.length': 'along y',
     'Spring.stiffness': 'of the spring',
     'Spring.rest_length': 'of the spring',
@@ -81,30 +80,30 @@ MEANING = {
     'Material.stiffness': 'k, one entry per coordinate',
     'Material.cubic_stiffness': 'k3, one entry per coordinate',
     'Material.damping': 'd, one entry per coordinate',
-    'Chamber.name': 'unique; pressures have the order of the chambers',
-    'Chamber.segment': 'segment that it acts on, or all',
+    'Chamber.name': 'unique; pressures are listed in the order of the chambers',
+    'Chamber.segment': 'name of the segment it works on, or all',
     'Chamber.work': 'how pressure becomes force, see above',
     'Chamber.gain': 'force per pressure on each coordinate of the segment; for work: gain',
     'Chamber.area': 'cross-section of the chamber; for the other three',
     'Chamber.position': 'of its centre in the cross-section, x and y; for volume and tip_wrench',
-    'Actuation.chambers': 'their order is the order of all lists of pressures',
+    'Actuation.chambers': 'in the order of every list of pressures',
     'Sensor.name': 'of the tracked body or device',
     'Sensor.kind': 'motion capture, Vive tracker, fiber shape sensor, force/torque sensor',
     'Sensor.frame': 'base, tip or a segment',
     'Sensor.position': 'of the sensor in that frame',
     'Sensor.rpy': 'fixed-axis roll, pitch, yaw in that frame',
-    'Safety.state_timeout': 'vent if no state arrives for this time',
-    'Safety.command_timeout': 'vent if no command arrives for this time',
+    'Safety.state_timeout': 'no state for longer: vent',
+    'Safety.command_timeout': 'no command for longer: vent',
 }  # fmt: skip
 
 
 def tables() -> str:
-    """Return all blocks, each with the sentence of its class and one row per key."""
+    """All blocks, each with the sentence of its class and one row per key."""
     return '\n\n'.join(f'### {title}\n\n{_intro(cls)}\n\n{_table(cls)}' for title, cls in BLOCKS.items())
 
 
 def _intro(cls: type) -> str:
-    """Return the docstring of a block; its indented part is a list of choices."""
+    """The docstring of a block; its indented part is a list of choices."""
     head, _, rest = (inspect.getdoc(cls) or '').partition('\n\n')
     items = [line.split(None, 1) for line in rest.splitlines()]
     return '\n'.join([head, *([''] if items else []), *(f'- `{name}`: {text}' for name, text in items)])
@@ -132,7 +131,7 @@ def _meaning(cls: type, key: str) -> str:
 
 
 def _kind(hint: Any, meta: Any) -> str:
-    """Return the type of a key in words, with its bounds."""
+    """The type of a key in words, with its bounds."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         options = [option for option in get_args(hint) if option is not type(None)]
@@ -172,7 +171,7 @@ def _default(field: dataclasses.Field[Any]) -> str:
 
 
 def page() -> str:
-    """Return the page with new tables."""
+    """The page with its tables made anew."""
     before, rest = PAGE.read_text(encoding='utf-8').split(BEGIN)
     after = rest.split(END)[1]
     return f'{before}{BEGIN}\n\n{tables()}\n\n{END}{after}'
@@ -180,7 +179,7 @@ def page() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description='Write the tables of docs/robot_file.md.')
-    parser.add_argument('--check', action='store_true', help='report whether they are up to date')
+    parser.add_argument('--check', action='store_true', help='say whether they are up to date')
     new = page()
     if parser.parse_args().check:
         if new != PAGE.read_text(encoding='utf-8'):

@@ -26,8 +26,8 @@ def boolean(text: str) -> bool:
 def typed(text: str, type_name: str, expand: Expand) -> Value:
     """Return the value of a parameter.
 
-    With type `yaml`, the text is parsed as YAML, its strings are expanded, and the result of a substitution is parsed as
-    YAML again. So value="$(var rate)" is a number if `rate` is a number, and value="'12'" is a string.
+    With type `yaml`, the text is parsed as YAML, its strings are expanded, and the result of a substitution is
+    parsed as YAML again. So value="$(var rate)" is a number if `rate` is a number, and value="'12'" is a string.
     """
     if type_name == 'yaml':
         return _from_yaml(text, expand)
