@@ -27,25 +27,28 @@ from soft_dynamics.arguments import Array
 from soft_dynamics.command_line import number
 
 METHOD = """
-`simulation.launch.xml` at ordinary priority without F/T sensor and `shape_publisher`: virtual rig, bridges, estimator,
-controller and model are processes of their own on one computer, and so is the listener that measures. The configuration
-controller is asked to follow Wang's figure of eight again and again; when states come too late it vents, as the last
-lines tell. A frame's way begins when its packet is on the network, or would be had nobody held up the virtual Motive
-since it stamped the frame (the least time of all frames from stamp to socket is added to each stamp), and ends when the
-DDS of another process has the command. Stages end when DDS gets the message from its node:
-the poses at the very same places, the state that was begun after them, the next command. CPU is of one core, user and
-system. In the same run a process on each core, of the highest priority, only wakes up every 4 ms and notes when it was
-late: what the machine itself does to anybody. The row "machine awake" is of the frames on whose way no such wake-up was
-late by more than 0.5 ms.
+`simulation.launch.xml` at ordinary priority, without F/T sensor and `shape_publisher`. Virtual rig, bridges, estimator,
+controller, model and the listener that measures are separate processes on one computer. The configuration controller
+follows Wang's figure of eight repeatedly. If states come too late it vents; the last line says how often.
+
+The latency of a frame begins when its packet is on the network and ends when the DDS of another process has the
+command. If the virtual Motive was held up after it stamped a frame, the time counts from when the packet would have
+been sent: the stamp plus the shortest time of all frames from stamp to socket. A stage ends when DDS gets the message
+from its node: the poses of that frame, the first state begun after them, the next command. CPU is user and system
+time, of one core.
+
+A probe process of the highest priority on each core wakes up every 4 ms and records when it was late, which shows
+stalls of the machine itself. The row "machine awake" has only the frames during which no probe was late by more than
+0.5 ms.
 """
-DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'control.md'
+DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'benchmarks' / 'closed_loop.md'
 ROBOT = 'honeycomb_arm'
 TRACKED = ('segment2', 'segment4')  # by Vive too, with --everything
-TARGET = 5e-3  # [s] packet to command, 99 %
+TARGET = 5e-3  # [s] packet to command, p99
 PATIENCE = 90.0  # [s] until the loop has to run
 SETTLE = 4.0  # [s] for the clocks
 EIGHT = 10.0  # [s]
-STRETCH = 30.0  # [s] of a long run, told by itself
+STRETCH = 30.0  # [s] of a long run, reported separately
 STAGES = {
     'mocap_bridge: packet to poses': ('sent', 'pose'),
     'state_estimator: poses to state': ('pose', 'state'),
@@ -138,9 +141,9 @@ def tables(run: Run) -> tuple[list[list[str]], list[list[str]]]:
     whole = 1e-9 * (way['arrived'] - way['sent'])
     if awake.any():
         stages.append(['**packet to command**, machine awake', *_quantiles(whole[awake])])
-    stages.append(['a process that only wakes up: late by', *_quantiles(run.metronomes.lateness)])
+    stages.append(['wake-up of the probe: late by', *_quantiles(run.metronomes.lateness)])
     own = sum(share for node, share in run.shares.items() if node != 'whole computer')
-    named = run.shares | {'all of them': own, 'whole computer': run.shares['whole computer']}
+    named = run.shares | {'all nodes': own, 'whole computer': run.shares['whole computer']}
     nodes = [['node', 'CPU'], *([node, f'{100.0 * share:.0f} %'] for node, share in named.items())]
     return stages, nodes
 
@@ -150,10 +153,10 @@ def stretches(run: Run) -> list[list[str]]:
     sent, arrived = run.ways.moments[:, 0], run.ways.moments[:, -1]
     seconds = (sent - sent[0]) * 1e-9
     stalled = run.metronomes.during(sent, arrived)
-    rows = [['seconds', 'p50', 'p99', 'largest', 'machine stood still on']]
+    rows = [['seconds', 'p50', 'p99', 'largest', 'frames during a stall']]
     for k in range(int(seconds[-1] / STRETCH + 0.01)):  # the last frame comes a cycle before the end
         part = seconds // STRETCH == k
-        share = f'{100.0 * np.mean(stalled[part]):.1f} % of the ways'
+        share = f'{100.0 * np.mean(stalled[part]):.1f} %'
         name = f'{k * STRETCH:.0f} to {(k + 1) * STRETCH:.0f}'
         rows.append([name, *_quantiles(1e-9 * (arrived - sent)[part]), share])
     return rows
@@ -170,10 +173,10 @@ def summary(run: Run, seconds: float) -> str:
     p99 = float(np.quantile(whole, 0.99))
     stalled = float(np.mean(run.metronomes.during(found.moments[:, 0], found.moments[:, -1])))
     return (
-        f'{len(whole)} frames in {seconds:g} s, {found.lost} without a command; {found.state_rate:.0f} states a '
-        f'second of {", ".join(found.sources)}; vented in {100.0 * found.idle:.0f} % of the commands; the machine '
-        f'stood still on the way of {100.0 * stalled:.1f} % of the frames; {os.cpu_count()} cores, load '
-        f'{load():.1f}, Python {platform.python_version()}. Target {1e3 * TARGET:g} ms (99 % of all frames): '
+        f'{len(whole)} frames in {seconds:g} s, {found.lost} without a command; {found.state_rate:.0f} states '
+        f'per second from {", ".join(found.sources)}; {100.0 * found.idle:.0f} % of the commands vented; '
+        f'{100.0 * stalled:.1f} % of the frames during a stall of the machine; {os.cpu_count()} cores, load '
+        f'{load():.1f}, Python {platform.python_version()}. Target for p99: {1e3 * TARGET:g} ms, '
         f'{"met" if p99 <= TARGET else "missed"}.'
     )
 
@@ -212,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         '--everything', action='store_true', help='with F/T sensor, Vive trackers, fiber and shape_publisher'
     )
-    parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}')
+    parser.add_argument('--write-docs', action='store_true', help='also write the tables into the docs')
     options = parser.parse_args(arguments)
     if not all(importlib.util.find_spec(name) for name in ('rclpy', 'soft_robot_suite')):
         raise SystemExit('closed_loop: needs ROS: tools/run.py --own-domain python -m benchmarks.closed_loop')

@@ -29,7 +29,7 @@ from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.model_filter import FilterConfig, ModelFilter
 from soft_estimation.process import Belief, ProcessNoise
 
-DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'estimation.md'
+DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'benchmarks' / 'estimation.md'
 BEGIN, END = '<!-- benchmarks.consistency -->', '<!-- end consistency -->'
 ROBOTS = ('honeycomb_arm', 'pneumatic_arm')
 PERIOD, STEPS = 0.01, 50  # [s], samples of a run, after which the errors are judged
@@ -172,16 +172,16 @@ def on_rig(seed: int, seconds: float = RIG_SECONDS) -> tuple[float, float, float
 def page(
     found: dict[str, Consistency], default: dict[str, Consistency], rig: Sequence[float], runs: int
 ) -> str:
-    """What goes into docs/estimation.md."""
+    """Return the part of docs/benchmarks/estimation.md."""
     header = ('truth', 'parameters', 'NEES of x', 'NEES of q', 'NIS')
     rows = [header, ('---',) * len(header)]
-    for parameters, of_robots in (('of the truth', found), ('default', default)):
+    for parameters, of_robots in (('true', found), ('default', default)):
         rows += [
             (f'`{n}`', parameters, str(c.state), str(c.q), str(c.innovations)) for n, c in of_robots.items()
         ]
     rows.append(('virtual rig', 'default', *(f'{value:.2f}' for value in rig)))
     lines = [
-        f'Made by `python3 tools/run.py python -m benchmarks.consistency --runs {runs} --write-docs`.',
+        f'Written by `python3 tools/run.py python -m benchmarks.consistency --runs {runs} --write-docs`.',
         '',
     ]
     return '\n'.join([*lines, *(f'| {" | ".join(row)} |' for row in rows)])
@@ -190,7 +190,9 @@ def page(
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmarks.consistency', description=__doc__)
     parser.add_argument('--runs', type=int, default=200, help='of each robot, default %(default)d')
-    parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}')
+    parser.add_argument(
+        '--write-docs', action='store_true', help=f'also write into docs/benchmarks/{DOCS.name}'
+    )
     options = parser.parse_args(arguments)
     if options.runs < 1:
         parser.error(f'at least one run, got {options.runs}')

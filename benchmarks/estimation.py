@@ -34,7 +34,7 @@ from soft_estimation.model_filter import ModelFilter
 from soft_estimation.pose_differentiator import PoseDifferentiator
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCS, FIGURES = ROOT / 'docs' / 'estimation.md', ROOT / 'docs' / 'figures'
+DOCS, FIGURES = ROOT / 'docs' / 'benchmarks' / 'estimation.md', ROOT / 'docs' / 'figures'
 BEGIN, END = '<!-- benchmarks.estimation -->', '<!-- end -->'
 SETTLED = 1.0  # [s] from which on errors count
 BLACKOUT = 3.0, 4.0  # [s]
@@ -51,14 +51,13 @@ SENSORS = {
     'all, with 2 trackers': ({'mocap', 'vive', 'fiber', 'ft'}, TRACKED),
 }
 METHOD = """
-The virtual rig in lock-step, 16 chambers in smooth motion up to half of the largest pressure, the devices' own rates,
-delays and noise (`soft_hw_bridge.rig.config`), up to 125 samples a second of each. The plant is not the model: it is
-cut finer, its springs are 10 % stiffer and its dampers 20 % weaker. Errors are RMS over all eight coordinates of the
-state of now, 200 times a second, with the default parameters. The filter always has the pressures, the differentiator
-never. That one needs the pose of every segment's end: two trackers leave every other segment open, a wrench is no pose
-and tells the shape by way of a model only, and of all sensors it takes one. A fiber it is given as the poses of the
-segments' ends that the filter makes of it. The default parameters were chosen on this same rig with other seeds: the
-runs are new to them, the robot is not.
+The virtual rig runs in lock-step. Its 16 chambers move smoothly up to half of the largest pressure. Devices have their
+own rates, delays and noise (`soft_hw_bridge.rig.config`), up to 125 samples per second each. The plant differs from the
+model: it has more pieces, its springs are 10 % stiffer and its dampers 20 % weaker. Errors are RMS over all eight
+coordinates of the current state, at 200 Hz, with the default parameters. These were tuned on the same rig with other
+seeds. The filter always has the pressures, the differentiator never. The differentiator needs the pose of every
+segment's end: it cannot use two trackers or a wrench. It takes one kind of sensor, and the fiber as the poses of
+segment ends that the filter computes from it.
 """
 
 
@@ -239,7 +238,7 @@ def figures_of(found: Study) -> dict[str, float]:
 
 
 def page(found: Study, seconds: float) -> str:
-    """What goes into docs/estimation.md."""
+    """Return the part of docs/benchmarks/estimation.md."""
     table = [HEADER, ['---'] * len(HEADER), *rows(found)]
     lines = '\n'.join(f'| {" | ".join(row)} |' for row in table)
     number, loads = figures_of(found), ', '.join(f'{1e3 * load:.0f}' for load in LOADS)
@@ -247,24 +246,25 @@ def page(found: Study, seconds: float) -> str:
     clean, spoilt, lost = (
         f'{1e3 * e.q:.2f} mrad and {e.qd:.4f} rad/s' for e in (found.clean, found.spoilt, found.lost)
     )
-    return f"""Made by `python3 tools/run.py python -m benchmarks.estimation --write-docs` ({seconds:g} s a run).
+    return f"""Written by `python3 tools/run.py python -m benchmarks.estimation --write-docs` ({seconds:g} s per run).
 {METHOD}
 {lines}
 
-**A second without motion capture.** The largest error of a coordinate in any run is {number['within']:.0f} mrad within.
-From 100 ms after its end on it is {number['after']:.1f} mrad, and {number['usual']:.1f} mrad in the same runs
-without it; at no time it is then more than {number['more']:.1f} mrad larger than without.
+**One second without motion capture.** The largest error of a coordinate in any run is {number['within']:.0f} mrad during
+the gap. From 100 ms after the gap it is {number['after']:.1f} mrad, against {number['usual']:.1f} mrad in the same runs
+without a gap, and never exceeds the latter by more than {number['more']:.1f} mrad.
 
-![Error before, during and after a second without motion capture](figures/estimation_blackout.png)
+![Error before, during and after a second without motion capture](../figures/estimation_blackout.png)
 
-**5 % of the poses half a metre off**, each plate by itself: {clean} without, {spoilt} with them. If these poses
-are not measured at all it is {lost}: what they cost is what they would have told.
+**Outliers.** 5 % of the poses are half a metre off, independently for each plate. RMS errors: {clean} without
+outliers, {spoilt} with them, {lost} if these poses are missing instead. So an outlier costs no more than
+a missing sample.
 
 **Tip loads** of {loads} g, in motion, from motion capture, pressures and the F/T sensor,
-{len(found.masses[LOADS[0]])} runs of each: at most {number['with F/T']:.1f} % off at any time
-from {known} after the start. Without the F/T sensor a mass is not told from wrong springs: up to {without} off.
+{len(found.masses[LOADS[0]])} runs each: at most {number['with F/T']:.1f} % error at any time from {known} after the
+start. Without the F/T sensor a mass cannot be distinguished from wrong springs: up to {without} error.
 
-![Estimated tip loads over time](figures/estimation_loads.png)"""
+![Estimated tip loads over time](../figures/estimation_loads.png)"""
 
 
 def plot(found: Study) -> None:
@@ -307,7 +307,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         '--seconds', type=float, default=10.0, help='of each run, at least 5; default %(default)g'
     )
     parser.add_argument('--seeds', type=int, default=3, help='runs, default %(default)d')
-    parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}, with figures')
+    parser.add_argument(
+        '--write-docs', action='store_true', help=f'also write into docs/benchmarks/{DOCS.name}, with figures'
+    )
     options = parser.parse_args(arguments)
     if not (options.seconds >= 5.0 and options.seeds >= 1):
         parser.error(f'at least 5 s and one seed, got {options.seconds:g} s and {options.seeds}')

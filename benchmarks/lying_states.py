@@ -38,7 +38,7 @@ TREMBLE = 1e-6  # [rad] of a state that comes from no estimator
 BLACKOUT = 0.3  # [s] after which the estimator is silent
 DRIFT = 0.1  # [rad/s]
 SHIFT = 0.03  # [m]
-PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'safety.md'
+PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'benchmarks' / 'wrong_states.md'
 BEGIN, END = '<!-- lying states -->', '<!-- end of lying states -->'
 
 Poses = dict[str, Array]

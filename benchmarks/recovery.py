@@ -1,4 +1,4 @@
-"""Known truth, found again from bags: python -m benchmarks.recovery [CASE ...] [--seed 1] [--write-docs]
+"""Identify robots whose parameters are known: python -m benchmarks.recovery [CASE ...] [--seed 1] [--write-docs]
 
 --spread 5 runs the cases with so many seeds and tells the largest deviation of each.
 
@@ -31,7 +31,7 @@ from soft_estimation.identification.problem import Problem, follow_evenly
 from soft_estimation.recording import Recording, read_recording
 from tools.made_bag import Rig, write_bag
 
-DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'identify.md'
+DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'benchmarks' / 'identification.md'
 BEGIN, END = '<!-- benchmarks.recovery -->', '<!-- end of benchmarks.recovery -->'
 SHARED = ('*.stiffness', '*.damping')
 HEAD = ('| case | unknown | truth | found | std | deviation |', '|---|---|---|---|---|---|')
@@ -221,7 +221,9 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument(
         '--spread', type=int, default=0, metavar='N', help='the largest deviations of N seeds'
     )
-    parser.add_argument('--write-docs', action='store_true', help='put the rows into docs/identify.md')
+    parser.add_argument(
+        '--write-docs', action='store_true', help=f'also write the rows into docs/benchmarks/{DOCS.name}'
+    )
     options = parser.parse_args(args)
     if options.spread:
         print('\n'.join(SPREAD_HEAD))

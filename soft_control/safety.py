@@ -2,7 +2,7 @@
 
     memory = advance(limits, memory, t, request)        memory.pressure is what may be commanded
 
-The diagram and the table of rules are in docs/control.md. Times are seconds of one monotonic clock.
+The diagram and the table of rules are in docs/control/safety.md. Times are seconds of one monotonic clock.
 """
 
 from __future__ import annotations

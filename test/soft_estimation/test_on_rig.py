@@ -1,4 +1,4 @@
-"""What docs/estimation.md claims of the virtual rig, on shorter runs: a plant that is not the filter's model."""
+"""Accuracy on the virtual rig, as in docs/benchmarks/estimation.md, in shorter runs: the plant differs from the model."""
 
 from __future__ import annotations
 
