@@ -29,9 +29,9 @@ from benchmarks.page import replace_part
 from benchmarks.serialized import BODY, STAMP, stamp_ns, taken
 
 METHOD = """
-Five emulated devices, five bridges and the listener run as eleven processes on one computer. The devices are those of the
-virtual rig without its plant: they send the same packets, each with its send time, and no physics takes CPU from the
-bridges.
+Five emulated devices, five bridges and the listener run as eleven processes on one computer. The devices are those of
+the virtual rig without its plant: they send the same packets, each with its send time, and no physics takes CPU from
+the bridges.
 
 - **Latency** runs from the hand-over of a sample to the emulated device until DDS has it in the listener's process. It
   includes the emulator's encoding, the network, the bridge and DDS. For pressure it starts in the middle of the Modbus
