@@ -29,18 +29,22 @@ from benchmarks.page import replace_part
 from benchmarks.serialized import BODY, STAMP, stamp_ns, taken
 
 METHOD = """
-Five devices, five bridges and the listener are eleven processes on one computer. The devices are the emulators that the
-virtual rig has too, without its plant: the packets are the same, but each carries the time at which it was sent, and
-the physics of a robot, which a real rig does not compute either, takes no CPU from the bridges. Latency is from the
-moment a sample is handed to the emulated device to the moment the DDS of another process has it on the topic: the
-emulator's encoding, the network, the bridge and DDS. Of pressure it is from the middle of the Modbus request to the
-topic. A Vive tracker has no packets: the bridge asks 250 times a second for poses that are refreshed 500 times, so up
-to 2 ms of its latency is the age of the pose; a poll that met a pose a second time counts as duplicate and is repeated
-a millisecond later. The error of a stamp is its distance from the moment the sample was handed over; the F/T box has
-only a count of samples for a clock, so there it includes how late the emulator was. CPU is of one core, user and
-system. Counters are those of the diagnostics; `topic` are messages that DDS lost on the way to the listener.
+Five emulated devices, five bridges and the listener run as eleven processes on one computer. The devices are those of
+the virtual rig without its plant: they send the same packets, each with its send time, and no physics takes CPU from
+the bridges.
+
+- **Latency** runs from the hand-over of a sample to the emulated device until DDS has it in the listener's process. It
+  includes the emulator's encoding, the network, the bridge and DDS. For pressure it starts in the middle of the Modbus
+  request.
+- **Vive**: the bridge polls poses 250 times a second; the emulator refreshes them 500 times a second. Up to 2 ms of the
+  latency is the age of the pose. A poll that finds the same pose again counts as duplicate; the bridge repeats it a
+  millisecond later.
+- **Stamp error** is the distance between the stamp and the hand-over. The F/T box only counts samples, so its error
+  includes the delay of the emulator.
+- **CPU** is user and system time in percent of one core.
+- **Counters** are those of the diagnostics; `topic` counts messages that DDS lost on the way to the listener.
 """
-DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'bridges.md'
+DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'benchmarks' / 'bridges.md'
 BEGIN, END = '<!-- benchmarks.bridges -->', '<!-- end -->'
 PATIENCE = 60.0  # [s] until every topic has to be there
 SETTLE = 4.0  # [s] for the clocks
@@ -357,7 +361,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         '--seconds', type=float, default=60.0, help='how long to measure, default %(default)g'
     )
-    parser.add_argument('--write-docs', action='store_true', help=f'also into {DOCS.parent.name}/{DOCS.name}')
+    parser.add_argument('--write-docs', action='store_true', help=f'also into docs/benchmarks/{DOCS.name}')
     options = parser.parse_args(arguments)
     if not options.seconds >= 2.0:
         parser.error(f'--seconds: at least 2, got {options.seconds:g}')

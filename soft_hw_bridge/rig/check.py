@@ -1,6 +1,7 @@
-"""Is the plant plausible and fast enough? `python -m soft_hw_bridge.rig.check` prints docs/virtual_rig.md's tables.
+"""Check plausibility and speed of the virtual rig: prints the tables of docs/benchmarks/virtual_rig.md.
 
-The plant is compared with what it was not made from: the equations of `soft_dynamics`, and what Wang et al. report.
+Compares the plant with references that it was not built from: the equations of `soft_dynamics` and the results of Wang
+et al. Run `python -m soft_hw_bridge.rig.check`.
 """
 
 from __future__ import annotations

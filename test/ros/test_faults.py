@@ -1,6 +1,6 @@
 """Every fault of every device, bridges and virtual rig as processes: told, survived, and over when it ends.
 
-The documented behaviour is in docs/bridges.md. `pytest test/ros/test_faults.py -s` prints how long each took.
+docs/bridges/*.md describe the behaviour. `pytest test/ros/test_faults.py -s` prints how long each took.
 """
 
 from __future__ import annotations

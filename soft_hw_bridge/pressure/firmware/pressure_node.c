@@ -1,4 +1,4 @@
-/* Rules and protocol of pressure_node.h; docs/bridges.md describes both. */
+/* Rules and protocol of pressure_node.h; docs/bridges/pressure.md describes both. */
 #include "pressure_node.h"
 
 #include <stdbool.h>
