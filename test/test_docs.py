@@ -60,6 +60,11 @@ def test_commands_run_outside_the_environment(page: Path) -> None:
         assert not re.search(r'(?<!python3 )(?<![\w/])tools/run\.py \w', line), f'{page.name}: {line}'
 
 
+@pytest.mark.parametrize('page', ALL, ids=lambda page: page.stem)
+def test_pages_point_to_no_folder_beside_the_project(page: Path) -> None:
+    assert '../shared' not in page.read_text(encoding='utf-8')
+
+
 def test_cited_works_are_listed() -> None:
     keys = set(re.findall(r'@\w+\{(\w+),', (ROOT / 'docs' / 'references.bib').read_text(encoding='utf-8')))
     texts = [prose(page) for page in PAGES if page.parent.name == 'theory']
