@@ -1,8 +1,8 @@
 """Simulated test bench of Wang's honeycomb arm: the plant of the virtual rig and a control loop in lock-step.
 
 The plant advances by a millisecond of simulated time per step. The estimator gets only the markers, with rate, noise
-and delay of motion capture. The law gets only the estimate and the measured tip. The plant differs from the model of the
-law, its valves lag, and its load is unmodelled. The log contains the true motion, for scoring only.
+and delay of motion capture. The law gets only the estimate and the measured tip. The plant differs from the model of
+the law, its valves lag, and its load is unmodelled. The log contains the true motion, for scoring only.
 """
 
 from __future__ import annotations
