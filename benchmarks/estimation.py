@@ -99,7 +99,7 @@ def segment_ends(robot: sd.Robot) -> Callable[[Packet], Packet]:
 
 
 def of_sensors(robot: sd.Robot, runs: Sequence[Run], kinds: set[str]) -> tuple[Error, Error | None]:
-    """Return errors of the filter, and of the differentiator if one kind of sensor gives the poses of all segment ends."""
+    """Return errors of the filter, and of the differentiator if one kind of sensor gives all segment ends."""
     filtered = mean([error(run, estimates(run, ModelFilter(robot), kinds | {'pressure'})) for run in runs])
     seen = {sensor.frame for sensor in robot.description.sensors if {sensor.kind} == kinds}
     change = None
@@ -251,8 +251,8 @@ def page(found: Study, seconds: float) -> str:
 {lines}
 
 **One second without motion capture.** The largest error of a coordinate in any run is {number['within']:.0f} mrad
-during the gap. From 100 ms after the gap it is {number['after']:.1f} mrad, against {number['usual']:.1f} mrad in the same runs
-without a gap, and never exceeds the latter by more than {number['more']:.1f} mrad.
+during the gap. From 100 ms after the gap it is {number['after']:.1f} mrad, against {number['usual']:.1f} mrad in the
+same runs without a gap, and never exceeds the latter by more than {number['more']:.1f} mrad.
 
 ![Error before, during and after a second without motion capture](../figures/estimation_blackout.png)
 
