@@ -296,14 +296,14 @@ WATCHDOG = ModbusConfig(response_timeout=0.05, device_timeout=0.1)
         ({'device': 'can'}, 'device must be one of modbus, serial'),
         ({'rate': 0.0}, 'rate'),
         ({'rate': 9.0}, 'rate must be at least 10 Hz for honeycomb_arm, got 9'),
-        ({'rate': 14.0}, 'rate must be at least 15 Hz for a device that vents after 0.2 s, got 14'),
+        ({'rate': 14.0}, 'rate must be at least 15 Hz for a device with a watchdog of 0.2 s, got 14'),
         (
             {'device': 'serial', 'rate': 14.0},
-            'rate must be at least 15 Hz for a device that vents after 0.2 s',
+            'rate must be at least 15 Hz for a device with a watchdog of 0.2 s',
         ),
         (
             {'rate': 29.0, 'modbus': WATCHDOG},
-            'rate must be at least 30 Hz for a device that vents after 0.1 s',
+            'rate must be at least 30 Hz for a device with a watchdog of 0.1 s',
         ),
         ({'robot': 'no_arm'}, "no robot 'no_arm'; shipped are"),
         ({'channels': (1, 2)}, 'channels must have 16 entries'),
