@@ -14,7 +14,7 @@ from soft_dynamics.geometry.so3 import quaternion_matrix
 
 
 def poses_from_quaternions(quat_WB: Array, p_WB: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Return X_WB (k, 4, 4) from quaternions (k, 4), x, y, z, w, and positions (k, 3), and which of them are valid (k,).
+    """Return X_WB (k, 4, 4) of quaternions (k, 4), x, y, z, w, and positions (k, 3), and which are valid (k,).
 
     Invalid are those that `poses.pose` rejects: NaN, an infinite position, a quaternion that is not of unit length.
     """

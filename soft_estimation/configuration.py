@@ -208,7 +208,7 @@ class Tracking:
         return np.linalg.norm(free, axis=0) < RANK_TOLERANCE
 
     def _mismatch(self, frames: tuple[int, int], X_AB: Array, q: Array, where: slice) -> tuple[Array, Array]:
-        """Return (error (6,), Jacobian) of the end's pose relative to the start's, in the start's axes, rotation first."""
+        """Return (error (6,), Jacobian) of the end's pose relative to the start, in its axes, rotation first."""
         start, end = frames
         X_M = self.robot.forward_kinematics(q)
         R_AM, X_fit = X_M[start, :3, :3].T, inverse(X_M[start]) @ X_M[end]

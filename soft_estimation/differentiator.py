@@ -140,7 +140,7 @@ class Differentiator:
 
 
 def white_jerk(dt: float) -> tuple[Array, Array]:
-    """Return (F, Q): the transition of coordinate, rate and acceleration over dt, and the noise of white jerk of density 1."""
+    """Return (F, Q): transition of coordinate, rate and acceleration over dt, and noise of white jerk of density 1."""
     F = np.array([[1.0, dt, 0.5 * dt * dt], [0.0, 1.0, dt], [0.0, 0.0, 1.0]])
     Q = np.array(
         [

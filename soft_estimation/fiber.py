@@ -27,7 +27,7 @@ def spline(s: Any, points: Any) -> CubicSpline:
 
 
 class Frames(NamedTuple):
-    """Frames along a fiber. The shares (k,) are variances of a place, and [1/m^2] of a direction, per variance of a point."""
+    """Frames along a fiber. Shares (k,): variances of a place, and [1/m^2] of a direction, per variance of a point."""
 
     points: Array  # (k, 3)
     axes: Array  # (k, 3, 3)
@@ -89,7 +89,7 @@ def _spline_fit(lengths: bytes, wanted: bytes) -> _SplineFit:
 
 
 def link_errors(s: Any, points: Any, links: int) -> Array:
-    """Return the distances (n,) [m] of the points from a spline through the ends of equal links.   [Godage, sec. III-A]"""
+    """Return distances (n,) [m] of points from a spline through the ends of equal links.      [Godage, sec. III-A]"""
     shape = spline(s, points)
     knots = np.linspace(shape.x[0], shape.x[-1], links + 1)
     return np.linalg.norm(CubicSpline(knots, shape(knots))(shape.x) - shape(shape.x), axis=1)

@@ -61,7 +61,7 @@ def check_robot(robot: Robot, mapping: Mapping, table: Table) -> None:
             if largest > TOO_MUCH * limit:
                 raise ImportTrouble(
                     table.path,
-                    f'{topic.topic}: {largest:.4g} Pa if it is in {topic.unit}, but the limit of {robot.name} is {limit:.4g} Pa',
+                    f'{topic.topic}: {largest:.4g} Pa if in {topic.unit}; the limit of {robot.name} is {limit:.4g} Pa',
                 )
 
 

@@ -60,6 +60,6 @@ def tally(innovations: Iterable[Innovations]) -> tuple[int, int]:
 
 
 def are_explained(innovations: Iterable[Innovations], t: float, most: float) -> bool:
-    """Return whether at least half of the sensors that show the shape at time t have a recent nis/dof of at most `most`."""
+    """Return whether half or more of the sensors that show the shape at t have a recent nis/dof of at most `most`."""
     recent = [each.recent for each in innovations if t - each.shown_at < LATELY]
     return 2 * sum(value > most for value in recent) <= len(recent)

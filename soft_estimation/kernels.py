@@ -46,7 +46,7 @@ def balanced_norm(A):
 
 @njit(cache=True, error_model='numpy')
 def dense_rows(a):
-    """Return (first, last + 1) of the rows with several nonzeros, and the column of the only nonzero of the other rows."""
+    """Return (first, last + 1) of the rows with several nonzeros, and the column of the nonzero of other rows."""
     first, end, only = a.shape[0], 0, np.zeros(a.shape[0], np.int64)
     for i in range(a.shape[0]):
         count = 0

@@ -63,7 +63,7 @@ class Measurement(Protocol):
     def read(self, process: Process, x: Array, pressure: Array) -> Reading: ...
 
     def correct(self, process: Process, belief: Belief, pressure: Array, rule: Array) -> Correction:
-        """Return the belief after sequential updates with all sensors, up to the first that breaks the rule of correct_all."""
+        """Update a belief with the sensors in turn, up to the first that breaks the rule of correct_all."""
 
     def only(self, k: int) -> Measurement:
         """Return the part of sensor k."""

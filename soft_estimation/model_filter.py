@@ -291,7 +291,7 @@ class ModelFilter:
         return self._measured_again(measurement, measurement.sensors)
 
     def _trusted(self, item: Entry, measurement: Measurement) -> Measurement:
-        """Return the measurement without bodies that were rejected for long, or with most others, and move inconsistently.
+        """Return the measurement without bodies that were rejected (long, or with most others) and move erratically.
 
         The gate widens while nothing is accepted, and would eventually accept one of many random poses. At the start,
         when it is widest, bodies whose poses do not fit the robot are left out.
@@ -313,7 +313,7 @@ class ModelFilter:
         return self._measured_again(measurement, rest) if strays else measurement
 
     def _measured_again(self, measurement: PoseSet, sensors: Sequence[str]) -> PoseSet:
-        """Return the poses of some sensors, base to tip, with their current references to each other and to the base."""
+        """Return the poses of some sensors, base to tip, with their current references among each other."""
         rows = [measurement.sensors.index(sensor) for sensor in sensors]
         X_WS = dict(zip(sensors, measurement.X_WS[rows], strict=True))
         poses = self._mounting.poses(measurement.t, X_WS, measurement.variance[rows, :2])

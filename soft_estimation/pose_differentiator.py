@@ -96,7 +96,7 @@ class PoseDifferentiator:
         self._poses.update(X_WS)
 
     def estimate(self, t: float) -> Motion:
-        """Return the motion at time t [s], or at the last poses if later. ValueError until all coordinates are known."""
+        """Return the motion at time t [s], or at the last poses if later. ValueError until all are known."""
         if not self.located:
             raise ValueError('estimate: the accepted poses do not determine all coordinates yet')
         return self._differentiator.estimate(max(t, self._t))
@@ -124,7 +124,7 @@ class PoseDifferentiator:
         self._let_in += len(poses) * (self._differentiator.taken_at == self._t)
 
     def _determined(self, bodies: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-        """Return which coordinates these bodies determine: those of a soft segment that is alone between two of them."""
+        """Return which coordinates these bodies determine: of each soft segment alone between two of them."""
         if bodies not in self._spans:
             robot, start = self._tracking.robot, self._tracking.coordinates_before
             known = np.zeros(robot.nq, dtype=bool)

@@ -28,7 +28,7 @@ def pose(quat_WB: Any, p_WB: Any) -> Array:
 
 
 def poses_from_normals(p_WB: Any, z_WB: Any, y_W: Any = (0.0, 1.0, 0.0)) -> Array:
-    """Return X_WB (n, 4, 4) of positions and unit z axes (n, 3), with y close to y_W: for plates of unknown rotation."""
+    """Return X_WB (n, 4, 4) of positions and unit z axes (n, 3), y close to y_W: for plates of unknown rotation."""
     p, z, y = as_array('p_WB', p_WB), as_array('z_WB', z_WB), as_array('y_W', y_W)
     y = y - z * (z @ y)[:, None]
     y /= np.linalg.norm(y, axis=1)[:, None]

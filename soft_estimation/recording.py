@@ -77,7 +77,7 @@ class Recording:
         return float(self.t[-1] - self.t[0])
 
     def part(self, start: float, end: float) -> Recording:
-        """Return the part from `start` to `end` [s], with times from 0, for fitting on one part and testing on another."""
+        """Return the part from `start` to `end` [s], times from 0, to fit on one part and test on another."""
         rows = (self.t >= start - 1e-9) & (self.t <= end + 1e-9)
         if np.count_nonzero(rows) < 2:
             raise ValueError(f'part: expected times within 0 to {self.t[-1]:g} s, got {start:g} to {end:g}')
@@ -111,8 +111,8 @@ def read_recording(
     """Read a bag as a recording of `robot` on a grid of `rate` [Hz].
 
     source: 'state' takes the topic `state`; 'poses' converts the tracked bodies (or else the fiber) to coordinates and
-    smooths them without delay by a spline of `bandwidth` [Hz]; 'auto' takes the state if there is one. All topics may be
-    in a namespace. progress: called with the fraction done, 0 to 1.
+    smooths them without delay by a spline of `bandwidth` [Hz]; 'auto' takes the state if there is one. Topics may be in
+    a namespace. progress: called with the fraction done, 0 to 1.
 
     Raises BagError if the bag is damaged, foreign, of another robot, or lacks a topic; ValueError for arguments.
     """

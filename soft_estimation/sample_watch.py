@@ -70,7 +70,7 @@ class MisplacedBodies:
         ]
 
     def _offsets(self, X_WS: Mapping[str, Any]) -> dict[str, float]:
-        """Return the distance [m] of each body from where its neighbours place it; empty if the poses do not determine it."""
+        """Return the distance [m] of each body from where its neighbours place it; empty if undetermined."""
         tracking = self._tracking
         found = tracking.configuration(X_WS)
         index = {body: frame_index(tracking.robot, tracking.sensors[body]) for body in X_WS}

@@ -34,7 +34,7 @@ class Fit(NamedTuple):
 
 
 def bend_from_rotation(R_BT: Any) -> Fit:
-    """Return (u, v) of an arc from the rotation of its tip, R_BT = exp([(u, v, 0)]x) Rz(twist).            [Jensen, eq. 2]
+    """Return (u, v) of an arc from the rotation of its tip, R_BT = exp([(u, v, 0)]x) Rz(twist).     [Jensen, eq. 2]
 
     An arc has no twist; the twist is the rotation error. Limit: a bend below pi; R cannot tell phi from phi - 2 pi.
     """
@@ -96,7 +96,7 @@ def arc_from_position(p_BT: Any, length: float | None = None) -> Fit:
 
 
 def differences_from_pose(X_BT: Any, rest_length: float, lever: float, extensible: bool = True) -> Fit:
-    """Return (Delta_x, Delta_y[, delta_L]) from the pose of the tip: d v, -d u, h - L0. Limits: `arc_from_pose`.  [Mehl]"""
+    """Return (Delta_x, Delta_y[, delta_L]) from the tip's pose: d v, -d u, h - L0. Limits: `arc_from_pose`. [Mehl]"""
     return _to_differences(arc_from_pose(X_BT, None if extensible else rest_length), rest_length, lever)
 
 
@@ -124,7 +124,7 @@ def _arc_through(bend: Array, p_BT: Array, length: float | None) -> Fit:
 
 
 def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit:
-    """Return (d1, theta1, theta2, d2) of a universal segment, or (theta1, theta2) if its links are fixed.  [Wang, eq. 4]
+    """Return (d1, theta1, theta2, d2) of a universal segment, or (theta1, theta2) of fixed links.     [Wang, eq. 4]
 
     theta1 = atan2(-R31, R11), theta2 = atan2(-R23, R22), right in every quadrant. With e the base's and n the tip's
     z axis, p = d1 e + d2 n = s (n + e) + r (n - e): two orthogonal directions, so no branch and no small sine,
@@ -160,7 +160,7 @@ def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit
 
 
 def hinge_from_pose(X_BT: Any, length: float, offset: float = 0.0, near: float = 0.0) -> Fit:
-    """Return theta of a hinge about z followed by a link along y, in the turn nearest to `near` [rad]. [Godage, eq. 1]"""
+    """Return theta of a hinge about z followed by a link along y, the turn nearest to `near` [rad]. [Godage, eq. 1]"""
     X = as_pose('X_BT', X_BT)
     R = X[..., :3, :3]
     angle = np.arctan2(R[..., 1, 0] - R[..., 0, 1], R[..., 0, 0] + R[..., 1, 1])
@@ -172,7 +172,7 @@ def hinge_from_pose(X_BT: Any, length: float, offset: float = 0.0, near: float =
 
 
 def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle: bool = True) -> Fit:
-    """Return (alpha, beta, gamma, psi, phi) of a disc at the end of its thread, the solution nearest to `near`. [Schultz]
+    """Return (alpha, beta, gamma, psi, phi) of a disc at its thread's end, the solution nearest to `near`. [Schultz]
 
     The direction of the thread gives alpha and beta, the rotation of the disc relative to it the others. There are
     always several solutions: (alpha + pi, -beta) is the same thread. Straight (beta = 0) alpha, at psi = +-pi/2 phi,
@@ -193,7 +193,7 @@ def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle
 
 
 def base_angles(R_0B: Array, near: Array) -> Array:
-    """Return (n, 3) angles of R = Rx Ry Rz over time, the first nearest to `near`, each to the one before. [Mehl, eq. 7]
+    """Return (n, 3) angles of R = Rx Ry Rz over time, the first near `near`, each near the last.   [Mehl, eq. 7]
 
     At a second angle of +-pi/2 the third keeps its value and the first takes up the rest.
     """
@@ -202,7 +202,7 @@ def base_angles(R_0B: Array, near: Array) -> Array:
 
 
 def continued(angles: Array, near: Array) -> Array:
-    """Return angles (k,) or, over time, (n, k) shifted by whole turns: the first near `near` (k,), each near its predecessor."""
+    """Return angles (k,) or, over time, (n, k) shifted by whole turns: the first near `near`, each near the last."""
     rows = near + _wrapped(angles.reshape(-1, near.size) - near)
     return np.asarray(np.unwrap(rows, axis=0).reshape(angles.shape))
 

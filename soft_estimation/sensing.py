@@ -208,7 +208,7 @@ class WrenchSample(NamedTuple):
         return self.wrench
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
-        """Return the reading: the base carries what moves, h = W(q, qd, qdd) with qdd from the model.    [Mehl, eq. 28]"""
+        """Return the reading: the base carries what moves, h = W(q, qd, qdd), qdd from the model.   [Mehl, eq. 28]"""
         wrench, H = process.base_wrench(x, pressure)
         return Reading.plain(self.wrench - wrench, H, np.repeat(np.square(self.noise), 3))
 
@@ -261,7 +261,7 @@ class Mounting:
         self._fibers: dict[str, tuple[list[str], Array]] = {}
 
     def poses(self, t: float, poses: Mapping[str, Any], variance: Array | None = None) -> PoseSet:
-        """Return the set of poses X_WS of one time, by sensor; variance (k, 2) of rotation and position overrides the kind's."""
+        """Return the set of poses X_WS of one time, by sensor; variance (k, 2) overrides that of the kind."""
         names = tuple(poses)
         X_WS, X_MF = self._tracking.frame_poses(poses)
         if names not in self._places:
@@ -311,7 +311,7 @@ class Mounting:
         return WrenchSample(t, (name,), wrench_at_base(sensor, w), noise)
 
     def shape(self, t: float, name: str, s: Any, points_S: Any, noise: float, places: int) -> ShapeSample:
-        """Return the measurement of points in the sensor's frame; uses `places` of them, evenly spread. NaN marks lost ones."""
+        """Return the measurement of points in the sensor's frame; uses `places` of them, evenly spread; NaN: lost."""
         X_MS = self._fiber_base(name)
         s, points = as_array('s', s), np.asarray(points_S, float)
         if points.shape != (s.size, 3):

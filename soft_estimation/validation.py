@@ -247,7 +247,7 @@ def _simulate_many(robot: Robot, recording: Recording, rows: Any) -> Array:
 
 
 def _simulate_one(robot: Robot, recording: Recording, row: Any) -> Array | None:
-    """As many of one; None if it cannot go on."""
+    """Simulate one window; None if the model cannot run."""
     try:
         return np.asarray(_simulate_many(robot, recording, row[None])[0])
     except NotConverged:

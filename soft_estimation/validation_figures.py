@@ -109,7 +109,7 @@ def _line(axes: Any, t: Array, y: Array, color: str, label: str, width: float) -
 
 
 def envelope(y: Array) -> Any:
-    """Return indices of at most about POINTS samples that keep every peak: the lowest and the highest of each stretch."""
+    """Return indices of about POINTS samples at most that keep every peak: lowest and highest of each stretch."""
     if y.size <= POINTS:
         return np.arange(y.size)
     parts = np.array_split(np.arange(y.size), POINTS // 2)

@@ -75,7 +75,7 @@ def _sections(robot: Robot, validation: Validation) -> list[str]:
     sections = [
         _section(
             'Free run',
-            'From the first sample to the last, without corrections. Below, errors as in tables I and II of Jensen et al.',
+            'From the first sample to the last, uncorrected. Below, errors as in tables I and II of Jensen et al.',
             _stopped(validation.free) + free_run_figure(robot, validation),
         ),
         '<section><div class="tables">'

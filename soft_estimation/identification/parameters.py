@@ -82,7 +82,7 @@ class Parameter:
 
 
 def default_keys(robot: Description) -> list[str]:
-    """Return the keys of stiffness and damping of every segment that has them in the file.             [Jensen, eq. 23]"""
+    """Return the keys of stiffness and damping of every segment that has them in the file.         [Jensen, eq. 23]"""
     keys = []
     for field in ('stiffness', 'damping'):
         keys += [f'{s.name}.{field}' for s in robot.segments if any(_get(s, field) or ())]

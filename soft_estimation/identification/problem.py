@@ -59,7 +59,7 @@ class Problem:
     damping.
 
     Recorded pressures are those of the sensors, which the chambers follow with fill_lag and vent_lag. If `valve_lag` is
-    an unknown, they are commands or pressures in the lines, and those at the sensors follow with that lag. [Mehl, sec. V]
+    an unknown, they are commands or pressures in the lines, and the others follow with that lag.  [Mehl, sec. V]
     """
 
     description: Description
@@ -214,7 +214,7 @@ class Problem:
 
 
 def follow_evenly(command: Array, dt: float, lag: complex) -> Any:
-    """Return pressures that follow commands (n, m), dp/dt = (command - p)/lag, from equilibrium; exact for linear pieces."""
+    """Return pressures from commands (n, m), dp/dt = (command - p)/lag, from equilibrium; exact for linear pieces."""
     decay = np.exp(-dt / lag)
     part = lag / dt * (1.0 - decay)
     return lfilter([1.0 - part, part - decay], [1.0, -decay], command - command[0], axis=0) + command[0]

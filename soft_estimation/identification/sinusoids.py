@@ -77,7 +77,7 @@ def _swing(t: Array, y: Array, modes: Array) -> Swing:
 
 
 def _pencil(t: Array, y: Array, count: int) -> Array:
-    """Return initial (b, c) of the modes: shift-invariance of the dominant subspace of a Hankel matrix of all coordinates."""
+    """Return initial (b, c) of the modes, by shift-invariance of the dominant subspace of a Hankel matrix."""
     thin = max(1, y.shape[0] // PENCIL_SAMPLES)
     sample, dt = y[::thin], float(t[1] - t[0]) * thin
     width = sample.shape[0] // 2

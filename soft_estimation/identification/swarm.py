@@ -23,7 +23,10 @@ def minimise(
     state: dict[str, Any] | None = None,
     after: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> tuple[Array, float]:
-    """Return the best place within bounds (low, high), and its cost. Resumes from `state`, which `after` gets at every step."""
+    """Return the best place within bounds (low, high), and its cost.
+
+    state: resume from this; `after` gets it at every step.
+    """
     low, high = bounds
     state = dict(state) if state else _begin(cost, low, high, particles, seed)
     rng = np.random.default_rng([seed, state['step']])

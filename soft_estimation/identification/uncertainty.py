@@ -89,7 +89,7 @@ def _range(A: Array) -> Array:
 
 
 def summed(pulls: Sequence[Array]) -> Array:
-    """Return the covariance of the sum of pulls (n, p) of all windows, with Bartlett weights over lags up to n^(1/2)."""
+    """Return the covariance of the sum of pulls (n, p) of all windows, Bartlett weights over lags up to n^(1/2)."""
     total = np.zeros((pulls[0].shape[1],) * 2)
     for pull in pulls:
         total += pull.T @ pull

@@ -40,7 +40,7 @@ SHORT = 0.5  # [s] shortest usable swing after that
 
 
 def keys(robot: Description) -> list[str]:
-    """Return keys: stiffness and damping of every coordinate, and one gain per coordinate of a segment with chambers."""
+    """Return keys: stiffness and damping per coordinate, and one gain per coordinate of segments with chambers."""
     found = []
     for key in default_keys(robot):
         name, field = key.split('.')
@@ -131,7 +131,7 @@ def _solve(problem: Problem, x: Array, places: list[int], states: list[States]) 
 
 
 def _moved(parameter: Parameter, x: float, factor: float) -> float:
-    """Return the x of a value that is `factor` times the one at x; for a shift, whose column is of unit size, x is its size."""
+    """Return the x of a value that is `factor` times the one at x; a shift has a unit column, and x is its size."""
     if parameter.kind == 'factor':
         return x + float(np.log(factor))
     return x + factor - 1.0

@@ -226,7 +226,7 @@ def _rigid(table: Table, t: Array, points: Array, topic: schema.Pose) -> tuple[R
         name = topic.markers[int(np.argmax(moved))]
         raise ImportTrouble(
             table.path,
-            f'{topic.topic}: marker {name!r} is not rigidly attached to the others; it moves by {100.0 * moved.max():.0f} %',
+            f'{topic.topic}: marker {name!r} is not fixed to the others; it moves by {100.0 * moved.max():.0f} %',
         )
     U, singular, Vt = np.linalg.svd(np.einsum('kmi,mj->kij', arms, reference))
     if np.any(singular[:, 1] < 1e-6 * singular[:, 0]):

@@ -229,7 +229,7 @@ def mapping_names() -> list[str]:
 
 
 def load_mapping(name: str | Path) -> Mapping:
-    """Return a shipped mapping by name, or any mapping by its path. Raises FileNotFoundError, or MappingError with all errors."""
+    """Return a shipped mapping by name, or any by its path. Raises FileNotFoundError or MappingError."""
     path = Path(name)
     if path.suffix not in ('.yaml', '.yml'):
         path = share_folder() / 'config' / 'import' / f'{name}.yaml'

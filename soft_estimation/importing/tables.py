@@ -115,7 +115,7 @@ def _culprit(path: Path, delimiter: str, names: Sequence[str], rows: list[str], 
 
 
 def _c3d(path: Path) -> Table:
-    """Return markers as columns '<marker>.x', '.y', '.z'; NaN where a marker was not seen (its residual is negative)."""
+    """Return markers as columns '<marker>.x', '.y', '.z'; NaN where a marker was not seen (residual < 0)."""
     try:
         import c3d
     except ImportError:

@@ -42,7 +42,7 @@ class Config:
     )
     at_samples: bool = quantity(
         False,
-        doc='process samples in order of their stamps, 50 ms late, and publish states at their times: repeatable from a bag',
+        doc='process samples in order of stamps, 50 ms late; publish states at their times: repeatable from a bag',
     )
     filter: FilterConfig = FilterConfig()
     differentiator: DifferentiatorConfig = DifferentiatorConfig()

@@ -315,7 +315,7 @@ def test_a_bridge_that_does_not_follow_ends_the_reference(
         (
             CONFIGURATION,
             {'robot': 'fabric_arm', 'law': 'predictive'},
-            'robot fabric_arm: expected no discs, which the predictive law cannot linearise',
+            'robot fabric_arm: expected no discs; the predictive law cannot linearise them',
         ),
         (CONFIGURATION, {'law': 'best'}, "law must be feedback or predictive, got 'best'"),
     ],
