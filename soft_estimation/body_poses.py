@@ -1,4 +1,4 @@
-"""The poses of all bodies of a frame at once: one by one they cost twenty times as much."""
+"""Poses of all bodies of a frame in one call, which costs a twentieth of single calls."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from soft_dynamics.geometry.so3 import quaternion_matrix
 
 
 def poses_from_quaternions(quat_WB: Array, p_WB: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """X_WB (k, 4, 4) of quaternions (k, 4), x, y, z, w, and positions (k, 3); and which of them are poses (k,).
+    """Return X_WB (k, 4, 4) of quaternions (k, 4), x, y, z, w, and positions (k, 3), and which are valid (k,).
 
-    What `poses.pose` refuses is none: a NaN, an infinite place, a quaternion that is not of unit length.
+    Invalid are those that `poses.pose` rejects: NaN, an infinite position, a quaternion that is not of unit length.
     """
     X_WB, good = np.empty((len(quat_WB), 4, 4)), np.empty(len(quat_WB), np.bool_)
     rigid_poses(quat_WB, p_WB, NORM_TOLERANCE, X_WB, good)
@@ -25,7 +25,7 @@ def poses_from_quaternions(quat_WB: Array, p_WB: Array) -> tuple[Array, npt.NDAr
 
 @njit(cache=True)
 def rigid_poses(quat_WB, p_WB, tolerance, X_WB, good):  # type: ignore[no-untyped-def]
-    """Write R(quat/|quat|), p into every X_WB, and whether |quat| is 1 and all is finite into good.
+    """Write R(quat/|quat|), p into every X_WB, and into good whether |quat| is 1 and all numbers are finite.
 
     Shapes: quat_WB (k, 4), p_WB (k, 3), X_WB (k, 4, 4), good (k,).
     """

@@ -1,4 +1,4 @@
-"""Accuracy on the virtual rig, as in docs/benchmarks/estimation.md, in shorter runs: the plant differs from the model."""
+"""Accuracy on the virtual rig, whose plant differs from the model: shorter runs of docs/benchmarks/estimation.md."""
 
 from __future__ import annotations
 
