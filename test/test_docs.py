@@ -65,6 +65,17 @@ def test_pages_point_to_no_folder_beside_the_project(page: Path) -> None:
     assert '../shared' not in page.read_text(encoding='utf-8')
 
 
+def test_messages_of_the_glossary_are_those_of_the_code() -> None:
+    """Numbers and <placeholders> aside; `vented: ` stands before the reason."""
+    text = (ROOT / 'docs' / 'glossary.md').read_text(encoding='utf-8')
+    rows = re.findall(r'^\| (`.*?) \|', text.partition('## Words in messages')[2], re.MULTILINE)
+    messages = [message for row in rows for message in re.findall(r'`([^`]+)`', row)]
+    assert len(messages) > 10
+    code = ''.join((ROOT / file).read_text(encoding='utf-8') for file in modules(*PACKAGES))
+    pieces = {piece for message in messages for piece in re.split(r'<[^>]*>|\d[\d.]* s|vented: ', message)}
+    assert sorted(piece for piece in pieces if piece.strip() not in code) == []
+
+
 def test_cited_works_are_listed() -> None:
     keys = set(re.findall(r'@\w+\{(\w+),', (ROOT / 'docs' / 'references.bib').read_text(encoding='utf-8')))
     texts = [prose(page) for page in PAGES if page.parent.name == 'theory']
