@@ -28,9 +28,9 @@ from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from benchmarks.page import replace_part
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.ros.qos import COMMAND, STATE
-from soft_hw_bridge.rig.control import RigClient
+from soft_hw_bridge.rig.remote_control import RigClient
 from tools.simulation import Simulation
 
 ROBOT = 'honeycomb_arm'

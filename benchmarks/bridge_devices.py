@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal
 from soft_hw_bridge.emulators.natnet import MotiveSettings, NatNetEmulator
 from soft_hw_bridge.emulators.netft import NetFtEmulator

@@ -105,7 +105,7 @@ class Listener:
         from geometry_msgs.msg import PoseStamped, WrenchStamped
         from soft_robot_suite.msg import ChamberPressures, ShapeSamples
 
-        from soft_dynamics.description import load_description
+        from soft_dynamics.description.robot_description import load_description
         from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
 
         self.node = rclpy.create_node('bridges_listener')

@@ -13,9 +13,9 @@ from benchmarks.chains import State, arc_robot, pinocchio_model, puj_robot, rand
 from benchmarks.measure import Case, Settings, take_turns
 from benchmarks.peers import PinocchioLoop, mujoco_case, pinocchio_library
 from benchmarks.table import Figure, Row, Target
-from soft_dynamics import batch
-from soft_dynamics.arguments import Array
-from soft_dynamics.assembly import assemble
+from soft_dynamics.array import Array
+from soft_dynamics.kernels import batch_calls
+from soft_dynamics.model.assembly import assemble
 from soft_dynamics.robot import Robot
 
 SEGMENTS = 4
@@ -43,8 +43,12 @@ class Subject(NamedTuple):
         (q, qd, qdd), chain = self.state, assemble(self.robot.description).elements
         count, out, no_wrench = len(q), np.zeros_like(q), np.zeros((len(q), 0, 6))
         if algorithm == 'inverse':
-            return Case(batch.inverse_many, (chain, q, qd, qdd, no_wrench, out, np.empty((count, 6))), count)
-        return Case(batch.forward_many, (chain, q, qd, self.tau, no_wrench, out, np.empty(count, int)), count)
+            return Case(
+                batch_calls.inverse_many, (chain, q, qd, qdd, no_wrench, out, np.empty((count, 6))), count
+            )
+        return Case(
+            batch_calls.forward_many, (chain, q, qd, self.tau, no_wrench, out, np.empty(count, int)), count
+        )
 
 
 def subject(robot: Robot, count: int) -> Subject:

@@ -13,8 +13,8 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Actuation, Description, Material, load_description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Actuation, Description, Material, load_description
 from soft_dynamics.robot import Robot
 
 HONEYCOMB, PNEUMATIC = load_description('honeycomb_arm'), load_description('pneumatic_arm')

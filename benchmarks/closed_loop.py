@@ -23,8 +23,8 @@ from benchmarks.closed_loop_listener import MOMENTS, Listener, Ways, ways
 from benchmarks.measure import cpu_seconds, load
 from benchmarks.metronome import Metronomes
 from benchmarks.page import replace_part
-from soft_dynamics.arguments import Array
-from soft_dynamics.command_line import number
+from soft_dynamics.array import Array
+from soft_dynamics.commands.arguments import number
 
 METHOD = """
 `simulation.launch.xml` at ordinary priority without F/T sensor and `shape_publisher`: virtual rig, bridges, estimator,

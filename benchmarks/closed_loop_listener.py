@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.serialized import taken
-from soft_dynamics.arguments import Array
-from soft_dynamics.flat_messages import FIELDS, Flat, FlatReader
-from soft_hw_bridge.clock import ticks_to_ns
+from soft_dynamics.array import Array
+from soft_dynamics.messages.flat_messages import FIELDS, Flat, FlatReader
+from soft_hw_bridge.link.device_clock import ticks_to_ns
 from soft_hw_bridge.rig.config import MocapConfig
 
 POLL = 2e-2  # [s] DDS and the kernel note when things come: to look at them more often would only disturb
@@ -66,8 +66,8 @@ class Listener:
         from soft_robot_suite.msg import BodyPoses, ChamberPressures, SoftState
         from trajectory_msgs.msg import JointTrajectory
 
-        from soft_dynamics.ros.priority import raise_priority
         from soft_dynamics.ros.qos import COMMAND, SENSOR
+        from soft_dynamics.ros.realtime import raise_priority
         from soft_hw_bridge.natnet.client import NatNetClient, NatNetConfig
 
         deep = copy(SENSOR)  # nobody has to wait for this listener's word that it has heard

@@ -24,10 +24,10 @@ import soft_dynamics as sd
 from benchmarks.estimation_rig import PERIOD as STATE_PERIOD
 from benchmarks.estimation_rig import feed, model, record
 from benchmarks.page import replace_part
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.model_filter import FilterConfig, ModelFilter
-from soft_estimation.process import Belief, ProcessNoise
+from soft_estimation.kalman.model_filter import FilterConfig, ModelFilter
+from soft_estimation.kalman.process_model import Belief, ProcessNoise
 
 DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'estimation.md'
 BEGIN, END = '<!-- benchmarks.consistency -->', '<!-- end consistency -->'

@@ -8,12 +8,12 @@ import numpy as np
 
 from benchmarks.measure import Case, Settings, take_turns
 from benchmarks.table import Figure, Row, Target
-from soft_control.allocation import Allocation
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import ControlLoop, Law
-from soft_control.predictive import PredictiveGains, PredictiveLaw
-from soft_control.safety import State
-from soft_control.task import TaskGains, TaskLaw
+from soft_control.allocation.pressure_allocation import Allocation
+from soft_control.control_loop import ControlLoop, Law
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
+from soft_control.laws.predictive import PredictiveGains, PredictiveLaw
+from soft_control.laws.task_space import TaskGains, TaskLaw
+from soft_control.safety.state_machine import State
 from soft_dynamics.robot import Robot, load
 
 BEND = 0.2  # [rad] of every angle

@@ -24,7 +24,7 @@ from soft_robot_suite.msg import ChamberPressures
 from std_srvs.srv import Trigger
 
 from benchmarks.page import replace_part
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.ros.qos import COMMAND
 from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal
 

@@ -26,12 +26,12 @@ from benchmarks.estimation_rig import (
     record,
 )
 from benchmarks.page import replace_part
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.fiber import frames_along
-from soft_estimation.loads import TipLoad, TipLoadOfStates
-from soft_estimation.model_filter import ModelFilter
-from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
+from soft_estimation.inverse_kinematics.fiber_shape import frames_along
+from soft_estimation.kalman.model_filter import ModelFilter
+from soft_estimation.loads.tip_load import TipLoad, TipLoadOfStates
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, FIGURES = ROOT / 'docs' / 'estimation.md', ROOT / 'docs' / 'figures'

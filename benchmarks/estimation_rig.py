@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import soft_dynamics as sd
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description, Sensor
-from soft_estimation.model_filter import ModelFilter
-from soft_estimation.pose_differentiator import PoseDifferentiator
-from soft_estimation.poses import pose
-from soft_hw_bridge.rig.centerline import Centerline
-from soft_hw_bridge.rig.check import joint_angles
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Description, Sensor
+from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
+from soft_estimation.inverse_kinematics.poses import pose
+from soft_estimation.kalman.model_filter import ModelFilter
+from soft_hw_bridge.commands.check_rig import joint_angles
 from soft_hw_bridge.rig.config import RigConfig
-from soft_hw_bridge.rig.devices import Mounted
+from soft_hw_bridge.rig.device_emulators import Mounted
 from soft_hw_bridge.rig.plant import Plant
+from soft_hw_bridge.rig.plant_centerline import Centerline
 
 TICK = 1e-3  # [s] of the plant
 PERIOD = 5e-3  # [s] of the state, 200 Hz

@@ -13,11 +13,11 @@ import numpy as np
 
 import soft_dynamics as sd
 from benchmarks.estimation_rig import TICK, Devices, Packet, command, feed, model, plant_description
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.external_wrench import WrenchObserver
-from soft_estimation.model_filter import ModelFilter
-from soft_hw_bridge.rig.blueprint import TIP_LOAD
+from soft_estimation.kalman.model_filter import ModelFilter
+from soft_estimation.loads.external_wrench import WrenchObserver
+from soft_hw_bridge.rig.mujoco_model import TIP_LOAD
 from soft_hw_bridge.rig.plant import Plant
 
 PERIOD = 0.05  # [s] of the estimate, as in state_estimator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from benchmarks.estimation_rig import Packet, estimates, feed, model, record
 from benchmarks.measure import Case, Settings, take_turns
 from benchmarks.table import Figure, Row, Target
-from soft_estimation.model_filter import ModelFilter
-from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
+from soft_estimation.kalman.model_filter import ModelFilter
 
 SECONDS = 0.5  # of a run
 CYCLE = 1e-3  # [s] of the 5 ms between two states

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import soft_dynamics as sd
 from soft_dynamics.bags import open_bag
-from soft_estimation.recording import SOURCES
+from soft_estimation.recordings.recording import SOURCES
 from tools.made_bag import Rig, driven, write_bag
 
 STREAMS = ('state', 'pressure', 'poses', 'wrench', 'fiber')
@@ -41,7 +41,7 @@ def made(path: Path, robot: sd.Robot, seconds: float) -> Path:
 
 def timed(bag: Path, robot: str, source: str) -> Times:
     """Run `validate` in a process of its own. Raises CalledProcessError if it does not do its work."""
-    command = [sys.executable, '-m', 'soft_estimation.validate', str(bag), robot, '--source', source]
+    command = [sys.executable, '-m', 'soft_estimation.commands.validate', str(bag), robot, '--source', source]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(
         [*command, '--report', str(bag.with_suffix('.html'))], check=True, stdout=subprocess.DEVNULL

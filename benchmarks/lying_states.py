@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.page import replace_part
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import ControlLoop
+from soft_control.control_loop import ControlLoop
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
 from soft_control.references import JointPath
-from soft_control.safety import Mode, State
-from soft_dynamics.arguments import Array
+from soft_control.safety.state_machine import Mode, State
+from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.robot import Robot, load
-from soft_estimation.model_filter import ModelFilter
+from soft_estimation.kalman.model_filter import ModelFilter
 
 ROBOTS = ('honeycomb_arm', 'pneumatic_arm')
 PERIOD = 0.01  # [s] of state and control

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 SAMPLE = 5e-3  # [s] shortest sample, far above the resolution of the clock
 

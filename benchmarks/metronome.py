@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 PERIOD = 4e-3  # [s] more often it would be felt itself
 BEATS = 100  # between two looks whether to end

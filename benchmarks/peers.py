@@ -20,7 +20,7 @@ from numba import njit
 
 from benchmarks.chains import GRAVITY, State, mujoco_model, puj_joints
 from benchmarks.measure import Case
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 SOURCE = Path(__file__).with_name('pinocchio_loop.cpp')
 CACHE = Path(__file__).resolve().parents[1] / '.cache' / 'benchmarks'

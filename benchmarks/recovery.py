@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.page import replace_part
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description, load_description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Description, load_description
 from soft_dynamics.robot import Robot
-from soft_dynamics.simulate import Trajectory
+from soft_dynamics.simulation.simulate import Trajectory
 from soft_estimation.identification import METHODS, Identification, Options, identify, problem_of
-from soft_estimation.identification.options import Checkpoint
-from soft_estimation.identification.parameters import apply, select
+from soft_estimation.identification.budget import Checkpoint
 from soft_estimation.identification.problem import Problem, follow_evenly
-from soft_estimation.recording import Recording, read_recording
+from soft_estimation.identification.unknowns import apply, select
+from soft_estimation.recordings.recording import Recording, read_recording
 from tools.made_bag import Rig, write_bag
 
 DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'identify.md'

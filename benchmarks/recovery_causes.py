@@ -12,15 +12,15 @@ from unittest.mock import patch
 
 import numpy as np
 
-from soft_dynamics.description import Description, load_description
+from soft_dynamics.description.robot_description import Description, load_description
 from soft_dynamics.robot import Robot
-from soft_estimation.configuration import Tracking
+from soft_estimation.differentiate.smoothing_spline import smoothing_spline
 from soft_estimation.identification import METHODS, Options, problem_of
-from soft_estimation.identification.options import Checkpoint
-from soft_estimation.identification.wang import keys
-from soft_estimation.recording import Recording
-from soft_estimation.smoothing import smoothing_spline
-from soft_hw_bridge.rig import blueprint, plant
+from soft_estimation.identification.budget import Checkpoint
+from soft_estimation.identification.methods.wang import keys
+from soft_estimation.inverse_kinematics.pose_tracking import Tracking
+from soft_estimation.recordings.recording import Recording
+from soft_hw_bridge.rig import mujoco_model, plant
 
 SECONDS, RATE, BANDWIDTH = 3.0, 100.0, 20.0  # [s], [Hz]
 SIZE = 0.15  # [rad] of the poses
@@ -32,7 +32,7 @@ def swings(robot: Robot, cuts: int) -> list[Recording]:
     tracking = Tracking(robot)
     names = [sensor.name for sensor in robot.description.sensors if sensor.kind == 'mocap']
     none = np.zeros((t.size, len(robot.chamber_names)))
-    with patch.object(blueprint, 'CUTS', cuts), patch.object(plant, 'CUTS', cuts):
+    with patch.object(mujoco_model, 'CUTS', cuts), patch.object(plant, 'CUTS', cuts):
         for q0 in SIZE * np.random.default_rng(1).standard_normal((3, robot.nq)):
             made, q = plant.Plant(robot.description), [q0]
             made.place(q0)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot, load
-from soft_estimation.recording import Recording, read_recording
+from soft_estimation.recordings.recording import Recording, read_recording
 
 PATIENCE = 90.0  # [s] until everything has to run
 PERIOD = 0.01  # [s] between commands

@@ -29,10 +29,10 @@ import rclpy
 from lifecycle_msgs.msg import State
 from lifecycle_msgs.srv import GetState
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.bags import open_bag
 from soft_dynamics.robot import load
-from soft_dynamics.simulate import Trajectory
+from soft_dynamics.simulation.simulate import Trajectory
 from tools.made_bag import RATES, START_NS, Rig, driven, write_bag
 
 ROBOT = 'honeycomb_arm'

@@ -18,7 +18,7 @@ from benchmarks.calls import SEGMENTS, puj
 from benchmarks.chains import State, mujoco_model
 from benchmarks.measure import Case, Settings, load, take_turns
 from benchmarks.table import Figure, Row, Target
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot
 
 MOTIONS, STEPS, STEP = 256, 20, 1e-3  # [s]

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.measure import Case, Settings, take_turns
 from benchmarks.table import Figure, Row, Target
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.robot import load
 
 PAPER = 1.25  # times real time

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.measure import Settings, load
 from benchmarks.table import Figure, Row, Target, quantity
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from tools.run import own_domain
 
 FIRST_CALLS = """

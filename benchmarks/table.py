@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 HEADER = ('what', 'ours', 'peer', 'ours / peer', 'target', 'result')
 SCALES = {'s': ((1e-3, 1e6, 'µs'), (1.0, 1e3, 'ms'), (np.inf, 1.0, 's')), '1/s': ((np.inf, 1e-3, 'k/s'),)}

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import soft_dynamics as sd
-from soft_dynamics.command_line import number
+from soft_dynamics.commands.arguments import number
 
 PRESSURE, START, LENGTH = 119e3, 0.12, 2.76  # [Pa], [s], [s]
 READINGS: dict[str, dict[str, object]] = {

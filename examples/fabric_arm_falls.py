@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import soft_dynamics as sd
-from soft_dynamics.command_line import number
+from soft_dynamics.commands.arguments import number
 
 FORCES = (0.0, 12.0, 12.0 * np.pi)  # [N]
 

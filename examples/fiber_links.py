@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 
 import soft_dynamics as sd
-from soft_dynamics.command_line import file_to_write, number
-from soft_estimation.fiber import link_errors
+from soft_dynamics.commands.arguments import file_to_write, number
+from soft_estimation.inverse_kinematics.fiber_shape import link_errors
 
 HINGES, PRESSURE = 20, 240e3  # [-], [Pa]
 STIFFNESS, DAMPING = (

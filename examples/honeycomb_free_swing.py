@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import curve_fit
 
 import soft_dynamics as sd
-from soft_dynamics.command_line import number
+from soft_dynamics.commands.arguments import number
 
 BEND = -0.3  # [rad] of every segment at the start: towards +y
 

@@ -19,8 +19,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 import soft_dynamics as sd
-from soft_dynamics.command_line import number
-from soft_dynamics.regressor import PARAMETERS, regressor
+from soft_dynamics.commands.arguments import number
+from soft_dynamics.model.mehl_regressor import PARAMETERS, regressor
 
 PRESSURE = 75e3  # [Pa]
 BASE_Z = 2  # row of the regressor that is the base's z force

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import soft_dynamics as sd
-from soft_dynamics.command_line import number
+from soft_dynamics.commands.arguments import number
 
 HOLD = 2.0  # [s] between two pressure steps
 

@@ -31,7 +31,7 @@ from rclpy.signals import SignalHandlerOptions
 from soft_robot_suite.srv import ForwardDynamics, InverseDynamics
 
 import soft_dynamics as sd
-from soft_dynamics.command_line import number
+from soft_dynamics.commands.arguments import number
 from tools.demo_client import Client, Failure, Log, Vented
 from tools.demo_figures import Drawn, Eight, Star, drawn, picture, table
 from tools.simulation import ROOT, Ended, Simulation, patient

@@ -20,7 +20,7 @@ from soft_robot_suite.srv import ForwardDynamics, InverseDynamics
 from trajectory_msgs.msg import JointTrajectory
 
 import soft_dynamics as sd
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.ros.conversions import pose_to_arrays, time_to_seconds
 from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
 from tools.simulation import Simulation

@@ -14,7 +14,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 import soft_dynamics as sd
 from soft_control.nodes.task_controller import Config
 from soft_control.references import JointPath, JointSample, PosePath
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.ros.conversions import pose_from_matrix
 from tools.demo_client import Log, ros_time
 

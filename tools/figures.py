@@ -29,7 +29,7 @@ from examples import (
     mehl_base_wrench,
     simulate_pneumatic_arm,
 )
-from soft_dynamics.universal import from_constant_curvature
+from soft_dynamics.segments.universal import from_constant_curvature
 
 FOLDER = Path(__file__).resolve().parent.parent / 'docs' / 'figures'
 BLUE, RED, GREEN, YELLOW = '#0072B2', '#D55E00', '#009E73', '#E69F00'  # as in style.mplstyle

@@ -19,15 +19,15 @@ from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation
 
 import soft_dynamics as sd
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.bags import BagWriter, SampleWriter
-from soft_dynamics.command_line import number
-from soft_dynamics.description import Sensor
+from soft_dynamics.commands.arguments import number
+from soft_dynamics.description.robot_description import Sensor
 from soft_dynamics.geometry.se3 import inverse, pose_from_rpy
-from soft_dynamics.simulate import Trajectory
-from soft_estimation.command import run_command
-from soft_estimation.configuration import frame_index
-from soft_estimation.progress import ProgressBar
+from soft_dynamics.simulation.simulate import Trajectory
+from soft_estimation.commands.progress_bar import ProgressBar
+from soft_estimation.commands.run_command import run_command
+from soft_estimation.inverse_kinematics.pose_tracking import frame_index
 
 START_NS = 1_700_000_000_000_000_000
 RATES = dict.fromkeys(('pressure', 'poses', 'frames', 'fiber'), 100.0) | {

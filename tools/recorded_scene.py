@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import soft_dynamics as sd
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.bags import Bag, open_bag
 from soft_dynamics.geometry.tip_path import tip_path
 from soft_dynamics.geometry.tube import frame_poses
-from soft_estimation.command import say
-from soft_estimation.progress import ProgressBar
-from soft_estimation.recording import Recording, read_recording
-from soft_estimation.validation import validate
+from soft_estimation.commands.progress_bar import ProgressBar
+from soft_estimation.commands.run_command import say
+from soft_estimation.recordings.recording import Recording, read_recording
+from soft_estimation.validation.free_run import validate
 
 RATE = 100.0  # [Hz] of the grid
 REFERENCES = ('reference/pose', 'reference/poses', 'reference/configuration')

@@ -26,10 +26,10 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgb
 
 import soft_dynamics as sd
-from soft_dynamics.description import Link
-from soft_dynamics.files import aside
+from soft_dynamics.atomic_files import aside
+from soft_dynamics.description.robot_description import Link
 from soft_dynamics.geometry.tube import Tube, frame_poses, rings, segment_pressures, tube
-from soft_estimation.command import run_command
+from soft_estimation.commands.run_command import run_command
 from tools.drawing import Camera, Scene, plate, skin
 from tools.recorded_scene import Moment, RecordedScene
 

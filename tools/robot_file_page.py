@@ -15,7 +15,7 @@ import typing
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-from soft_dynamics import description as d
+from soft_dynamics.description import robot_description as d
 from soft_dynamics.reader import NAME
 
 PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'robot_file.md'
@@ -39,7 +39,7 @@ BLOCKS: dict[str, type] = {
     'safety': d.Safety,
 }
 
-# What a key means where its field in soft_dynamics/description.py has no `doc`.
+# What a key means where its field in soft_dynamics/description/robot_description.py has no `doc`.
 MEANING = {
     'Description.format': 'version of this format',
     'Description.name': 'of the robot',
@@ -127,7 +127,9 @@ def _meaning(cls: type, key: str) -> str:
     for name in (f'{cls.__name__}.{key}', f'*.{key}'):
         if name in MEANING:
             return MEANING[name]
-    raise KeyError(f'{cls.__name__}.{key}: say what it means, with doc= in soft_dynamics/description.py')
+    raise KeyError(
+        f'{cls.__name__}.{key}: say what it means, with doc= in soft_dynamics/description/robot_description.py'
+    )
 
 
 def _kind(hint: Any, meta: Any) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from soft_dynamics import strict_yaml
-from soft_dynamics.resources import robot_file
-from soft_hw_bridge.rig.control import RigClient
+from soft_dynamics.description.robot_files import robot_file
+from soft_hw_bridge.rig.remote_control import RigClient
 from tools.launcher.process import end_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import soft_dynamics as sd
+from soft_dynamics.description.robot_files import share_folder
 from soft_dynamics.geometry import urdf
-from soft_dynamics.resources import share_folder
 
 
 def files(robot: sd.Robot, slices: int = urdf.SLICES) -> dict[str, str]:

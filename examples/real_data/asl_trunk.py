@@ -19,13 +19,13 @@ from scipy.spatial.transform import Rotation
 
 from examples.real_data.bar import bar_error
 from examples.real_data.data import folder
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Arc, Description, load_description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Arc, Description, load_description
 from soft_dynamics.robot import Robot
+from soft_estimation.differentiate.smoothing_spline import smoothing_spline
 from soft_estimation.identification import Options, identify, problem_of
-from soft_estimation.identification.methods import free_run_rms
-from soft_estimation.recording import Recording
-from soft_estimation.smoothing import smoothing_spline
+from soft_estimation.identification.identify import free_run_rms
+from soft_estimation.recordings.recording import Recording
 
 ROBOT = Path(__file__).with_name('asl_trunk.yaml')
 BASE = np.array([0.1007, 0.0, 0.1045])  # [m] where the trunk hangs, above the disks at rest

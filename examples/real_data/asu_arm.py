@@ -18,14 +18,14 @@ import numpy as np
 from examples.real_data.bar import bar_error
 from examples.real_data.data import folder, imported
 from examples.real_data.figure import draw
-from soft_dynamics.arguments import Array
-from soft_dynamics.command_line import file_to_read, file_to_write
-from soft_dynamics.description import Description
+from soft_dynamics.array import Array
+from soft_dynamics.commands.arguments import file_to_read, file_to_write
+from soft_dynamics.description.robot_description import Description
+from soft_dynamics.description.writer import write_description
 from soft_dynamics.robot import Robot, load
-from soft_dynamics.writer import write_description
 from soft_estimation.identification import Identification, Options, identify, problem_of
-from soft_estimation.recording import Recording
-from soft_estimation.validation import free_run
+from soft_estimation.recordings.recording import Recording
+from soft_estimation.validation.free_run import free_run
 
 ROBOT, FILE = Path(__file__).with_name('asu_arm.yaml'), 'apr_18_data_collect_1.txt.gz'
 SEGMENTS = 'proximal', 'distal'

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_estimation.identification.problem import follow_evenly
-from soft_estimation.recording import Recording
+from soft_estimation.recordings.recording import Recording
 
 LAGS = np.geomspace(0.05, 4.0, 60)  # [s]
 

@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from soft_dynamics.robot import Robot
-from soft_estimation import import_recording
-from soft_estimation.recording import Recording, read_recording
+from soft_estimation.commands import import_recording
+from soft_estimation.recordings.recording import Recording, read_recording
 
 SHARED = Path(__file__).resolve().parents[3] / 'shared' / 'data'
 

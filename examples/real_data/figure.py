@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib import pyplot as plt
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 STYLE = Path(__file__).resolve().parents[2] / 'docs' / 'figures' / 'style.mplstyle'
 

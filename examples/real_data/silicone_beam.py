@@ -18,11 +18,11 @@ import numpy as np
 from scipy.optimize import fsolve, least_squares
 
 from examples.real_data.data import folder
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description, load_description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Description, load_description
 from soft_dynamics.robot import Robot
-from soft_estimation.identification.parameters import apply, select
-from soft_estimation.identification.sinusoids import fit_swing
+from soft_estimation.identification.damped_sinusoids import fit_swing
+from soft_estimation.identification.unknowns import apply, select
 
 ROBOT = Path(__file__).with_name('silicone_beam.yaml')
 GRAVITY, RATE, SWING = 9.81, 100, 100  # [m/s^2], [Hz], samples of the swing that are fitted

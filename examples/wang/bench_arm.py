@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 import soft_dynamics as sd
-from soft_control.loop import Actuate, ControlLoop
-from soft_control.safety import Mode, State
-from soft_estimation.configuration import Tracking
-from soft_estimation.pose_differentiator import PoseDifferentiator
-from soft_estimation.poses import pose
+from soft_control.control_loop import Actuate, ControlLoop
+from soft_control.safety.state_machine import Mode, State
+from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
+from soft_estimation.inverse_kinematics.pose_tracking import Tracking
+from soft_estimation.inverse_kinematics.poses import pose
 from soft_hw_bridge.rig.config import MocapConfig
-from soft_hw_bridge.rig.devices import Mounted
+from soft_hw_bridge.rig.device_emulators import Mounted
 from soft_hw_bridge.rig.plant import Plant
 
 MS = 1e-3  # [s] step of the plant

@@ -16,11 +16,11 @@ import numpy as np
 
 from examples.wang.bench_arm import ARM, BenchArm, Log
 from examples.wang.pictures import panels
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import Actuate
-from soft_control.predictive import PredictiveGains, PredictiveLaw
+from soft_control.control_loop import Actuate
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
+from soft_control.laws.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import JointPath
-from soft_dynamics.command_line import file_to_write, number
+from soft_dynamics.commands.arguments import file_to_write, number
 
 RATE = 50.0  # [Hz]
 AMPLITUDE, OMEGA = 0.3, 12.0 * np.pi / 5.0  # [rad], [rad/s]

@@ -17,10 +17,10 @@ import numpy as np
 from examples.wang.bench_arm import ARM, BenchArm
 from examples.wang.pictures import panels
 from examples.wang.references import random_targets
-from soft_control.predictive import PredictiveGains, PredictiveLaw
+from soft_control.laws.predictive import PredictiveGains, PredictiveLaw
+from soft_control.laws.task_space import TaskGains, TaskLaw
 from soft_control.references import PosePath
-from soft_control.task import TaskGains, TaskLaw
-from soft_dynamics.command_line import file_to_write, number
+from soft_dynamics.commands.arguments import file_to_write, number
 from soft_dynamics.geometry.se3 import pose_error
 
 RATE = 20.0  # [Hz] as in the paper

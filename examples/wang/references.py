@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from examples.wang.bench_arm import ARM, MS, TIP
-from soft_control.allocation import Allocation
-from soft_dynamics.arguments import Array
-from soft_estimation.configuration import Tracking
+from soft_control.allocation.pressure_allocation import Allocation
+from soft_dynamics.array import Array
+from soft_estimation.inverse_kinematics.pose_tracking import Tracking
 from soft_hw_bridge.rig.plant import Plant
 
 SINUSOIDS: dict[str, Callable[[float], tuple[float, float]]] = {  # both angles of every segment [rad]

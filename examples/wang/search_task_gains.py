@@ -18,9 +18,9 @@ import numpy as np
 from examples.wang.bench_arm import ARM
 from examples.wang.references import star
 from examples.wang.star import draw
-from soft_control.loop import Actuate
-from soft_control.task import TaskGains, TaskLaw
-from soft_dynamics.command_line import number
+from soft_control.control_loop import Actuate
+from soft_control.laws.task_space import TaskGains, TaskLaw
+from soft_dynamics.commands.arguments import number
 
 BEST = {'proportional': 1.6, 'damping': 2.0}
 GRID = product((0.7, 1.2, 1.6, 2.0), (0.0, 0.5, 1.0, 2.0, 3.0))

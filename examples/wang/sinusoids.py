@@ -17,10 +17,10 @@ import numpy as np
 from examples.wang.bench_arm import ARM, BenchArm, Log
 from examples.wang.pictures import panels
 from examples.wang.references import SINUSOIDS
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.predictive import PredictiveGains, PredictiveLaw
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
+from soft_control.laws.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import JointPath
-from soft_dynamics.command_line import file_to_write, number
+from soft_dynamics.commands.arguments import file_to_write, number
 
 RATE = 50.0  # [Hz] as in the paper
 CATCH_UP = 2.0  # [s] given to reach the reference, and as long again before errors count

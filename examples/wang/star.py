@@ -19,9 +19,9 @@ from examples.wang.bench_arm import BenchArm
 from examples.wang.pictures import panels
 from examples.wang.point_to_point import LAWS, LOADS, RATE
 from examples.wang.references import star
-from soft_control.loop import Actuate
+from soft_control.control_loop import Actuate
 from soft_control.references import PosePath
-from soft_dynamics.command_line import file_to_write, number
+from soft_dynamics.commands.arguments import file_to_write, number
 from soft_dynamics.geometry.se3 import pose_error
 
 APPROACH = 8.0  # [s] from rest to the first pose

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from soft_dynamics.boot_time import boot_time
+from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.emulators.faults import Faults
 from soft_hw_bridge.emulators.modbus_server import ModbusServer
 

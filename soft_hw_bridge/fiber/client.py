@@ -6,11 +6,11 @@ import socket
 import time
 from collections.abc import Callable
 
-from soft_hw_bridge.backoff import Backoff
-from soft_hw_bridge.clock import DeviceClock
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.fiber.adapter import ShapeAdapter, ShapeFrame
-from soft_hw_bridge.stream_health import StreamHealth
+from soft_hw_bridge.link.backoff import Backoff
+from soft_hw_bridge.link.device_clock import DeviceClock
+from soft_hw_bridge.link.stream_health import StreamHealth
 
 _CHUNK_BYTES = 1 << 16
 _CONNECT_TIMEOUT_S = 1.0

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from soft_dynamics.reader import quantity
-from soft_hw_bridge.fiber import fbgs, odisi, shp1
 from soft_hw_bridge.fiber.adapter import ShapeAdapter
-from soft_hw_bridge.fiber.strain import CoreLayout
+from soft_hw_bridge.fiber.protocols import fbgs, odisi, shp1
+from soft_hw_bridge.fiber.strain_to_curvature import CoreLayout
 
 
 @dataclass(frozen=True)

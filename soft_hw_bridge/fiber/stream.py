@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from soft_dynamics.counters import ERROR, OK, WARN, Status
+from soft_dynamics.diagnostics import ERROR, OK, WARN, Status
 from soft_dynamics.geometry.curve import integrate_curve
 from soft_hw_bridge.errors import UNREADABLE
 from soft_hw_bridge.fiber.adapter import ShapeFrame
 from soft_hw_bridge.fiber.client import ShapeClient
 from soft_hw_bridge.fiber.config import PROTOCOLS, FiberConfig
-from soft_hw_bridge.fiber.strain import StrainSolver, bridge_gaps
+from soft_hw_bridge.fiber.strain_to_curvature import StrainSolver, bridge_gaps
 
 
 class Shape(NamedTuple):

@@ -9,16 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from soft_dynamics.counters import ERROR, OK, WARN, Status
-from soft_hw_bridge.backoff import Backoff
-from soft_hw_bridge.clock import DeviceClock
-from soft_hw_bridge.datagrams import receive, stamp_arrivals
+from soft_dynamics.diagnostics import ERROR, OK, WARN, Status
 from soft_hw_bridge.errors import UNREADABLE, DeviceError
 from soft_hw_bridge.ft import rdt
 from soft_hw_bridge.ft.calibration import Calibration, fetch_calibration
 from soft_hw_bridge.ft.status import TABLES, Severity, describe, severity
-from soft_hw_bridge.host import Host
-from soft_hw_bridge.stream_health import StreamHealth
+from soft_hw_bridge.link.backoff import Backoff
+from soft_hw_bridge.link.device_clock import DeviceClock
+from soft_hw_bridge.link.host_lookup import Host
+from soft_hw_bridge.link.stream_health import StreamHealth
+from soft_hw_bridge.link.udp_timestamps import receive, stamp_arrivals
 
 _RECEIVE_BUFFER_BYTES = 1 << 20
 _MAX_PER_POLL = 200  # datagrams, so that a flood cannot block the reader

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from soft_hw_bridge.clock import DeviceClock, ticks_to_ns
-from soft_hw_bridge.datagrams import receive, stamp_arrivals
 from soft_hw_bridge.errors import UNREADABLE, DeviceError
-from soft_hw_bridge.host import Host
+from soft_hw_bridge.link.device_clock import DeviceClock, ticks_to_ns
+from soft_hw_bridge.link.host_lookup import Host
+from soft_hw_bridge.link.stream_health import StreamHealth
+from soft_hw_bridge.link.udp_timestamps import receive, stamp_arrivals
 from soft_hw_bridge.natnet import decode, messages
 from soft_hw_bridge.natnet.messages import NEWEST, Frame, MessageId, ServerInfo, Version
-from soft_hw_bridge.stream_health import StreamHealth
 
 _APPLICATION = 'soft_hw_bridge'
 _CHOSEN: Version = (4, 1)  # bitstream to request if Motive offers a choice

@@ -13,8 +13,8 @@ import numpy as np
 
 from soft_dynamics.errors import one_line
 from soft_hw_bridge.errors import MalformedPacket
+from soft_hw_bridge.link.byte_cursor import Reader
 from soft_hw_bridge.natnet.messages import MARKER, NEWEST, Frame, RigidBody, ServerInfo, Version
-from soft_hw_bridge.natnet.reader import Reader
 
 _HEADER = struct.Struct('<HH')
 _RESULT_CODE = struct.Struct('<i')

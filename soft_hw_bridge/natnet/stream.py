@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from soft_dynamics.counters import ERROR, OK, WARN, Status
+from soft_dynamics.diagnostics import ERROR, OK, WARN, Status
 from soft_hw_bridge.natnet.client import NatNetClient, NatNetConfig, Sample
 from soft_hw_bridge.natnet.decode import MOST_BODIES
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from soft_robot_suite.msg import ShapeSamples
 
-from soft_dynamics.counters import Status
+from soft_dynamics.diagnostics import Status
 from soft_dynamics.reader import quantity
 from soft_dynamics.ros.conversions import float64s, time_from_ns
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.qos import SENSOR
-from soft_dynamics.ros.run import run_node
 from soft_hw_bridge.fiber.config import FiberConfig
 from soft_hw_bridge.fiber.stream import FiberStream, Shape
-from soft_hw_bridge.nodes.bridge import BridgeNode
+from soft_hw_bridge.nodes.bridge_base import BridgeNode
 
 _POLL_TIMEOUT = 0.1  # [s]
 

@@ -8,14 +8,14 @@ from typing import Any
 from geometry_msgs.msg import WrenchStamped
 from std_srvs.srv import Trigger
 
-from soft_dynamics.counters import Status
+from soft_dynamics.diagnostics import Status
 from soft_dynamics.reader import quantity
 from soft_dynamics.ros.conversions import time_from_ns
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.qos import SENSOR
-from soft_dynamics.ros.run import run_node
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.ft.client import FtConfig, NetFtClient, Sample
-from soft_hw_bridge.nodes.bridge import BridgeNode
+from soft_hw_bridge.nodes.bridge_base import BridgeNode
 
 _POLL_TIMEOUT = 0.1  # [s]
 

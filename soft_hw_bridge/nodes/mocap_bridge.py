@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from soft_dynamics.counters import Status
-from soft_dynamics.ros.run import run_node
+from soft_dynamics.diagnostics import Status
+from soft_dynamics.ros.node_main import run_node
 from soft_hw_bridge.natnet.stream import MocapConfig, MocapStream
-from soft_hw_bridge.nodes.bridge import BridgeNode
+from soft_hw_bridge.nodes.bridge_base import BridgeNode
 from soft_hw_bridge.nodes.pose_publishers import PosePublishers
 
 _POLL_TIMEOUT = 0.1  # [s]

@@ -12,7 +12,7 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from soft_robot_suite.msg import BodyPoses
 
-from soft_dynamics.flat_messages import FlatWriter
+from soft_dynamics.messages.flat_messages import FlatWriter
 from soft_dynamics.ros.conversions import flat_writer
 from soft_dynamics.ros.qos import SENSOR
 

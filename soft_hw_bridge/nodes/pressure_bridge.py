@@ -13,15 +13,15 @@ import numpy as np
 from soft_robot_suite.msg import ChamberPressures
 from std_srvs.srv import Trigger
 
-from soft_dynamics.boot_time import boot_time
-from soft_dynamics.counters import Status
+from soft_dynamics.diagnostics import Status
 from soft_dynamics.ros.conversions import flat_reader, flat_writer, float64s
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.qos import SENSOR, STATE
-from soft_dynamics.ros.run import run_node
-from soft_hw_bridge.nodes.bridge import BridgeNode
+from soft_dynamics.timing.boot_time import boot_time
+from soft_hw_bridge.nodes.bridge_base import BridgeNode
 from soft_hw_bridge.pressure.command import Command, in_order
+from soft_hw_bridge.pressure.command_source import UNKNOWN
 from soft_hw_bridge.pressure.config import PressureConfig, make_stream
-from soft_hw_bridge.pressure.master import UNKNOWN
 from soft_hw_bridge.pressure.remote_stream import RemoteStream
 
 _TOPIC = 'pressure/command'

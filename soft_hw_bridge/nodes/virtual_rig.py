@@ -17,12 +17,12 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from soft_dynamics.ros.conversions import time_from_seconds
 from soft_dynamics.ros.diagnostics import Diagnostics
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import SENSOR
 from soft_dynamics.ros.report import report
-from soft_dynamics.ros.run import run_node
 from soft_hw_bridge.rig.config import RigConfig
-from soft_hw_bridge.rig.rig import Rig
+from soft_hw_bridge.rig.virtual_rig import Rig
 
 _SUPERVISE_PERIOD = 0.1  # [s]
 

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.pressure_limits import chamber_limits
 from soft_dynamics.reader import quantity
 from soft_hw_bridge.pressure.device import PressureDevice, Stop
-from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
+from soft_hw_bridge.pressure.guard import PressureLimits
+from soft_hw_bridge.pressure.modbus_device import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import load_register_map
-from soft_hw_bridge.pressure.safety import PressureLimits
-from soft_hw_bridge.pressure.serial_port import SerialConfig, SerialPressure
+from soft_hw_bridge.pressure.serial_device import SerialConfig, SerialPressure
 from soft_hw_bridge.pressure.stream import PressureStream
 
 DEVICES = ('modbus', 'serial')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from soft_dynamics.boot_time import boot_time
+from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.errors import DeviceError
 
 _PART = 0.75  # of the watchdog time; the rest covers the way to the device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from soft_hw_bridge.pressure.safety import Array
+from soft_hw_bridge.pressure.guard import Array
 
 
 class Reading(NamedTuple):

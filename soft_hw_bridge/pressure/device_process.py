@@ -22,7 +22,7 @@ import socket
 import struct
 import sys
 
-from soft_dynamics.boot_time import boot_time
+from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.pressure.command import Command
 from soft_hw_bridge.pressure.config import PressureConfig, make_stream
 

@@ -11,12 +11,12 @@ from typing import Literal
 
 import numpy as np
 
+from soft_dynamics.description.robot_files import share_folder
 from soft_dynamics.errors import RobotFileError
 from soft_dynamics.reader import quantity, read
-from soft_dynamics.resources import share_folder
 from soft_dynamics.strict_yaml import YamlError, load
-from soft_hw_bridge.pressure.modbus_tcp import Words
-from soft_hw_bridge.pressure.safety import Array, PressureLimits
+from soft_hw_bridge.pressure.guard import Array, PressureLimits
+from soft_hw_bridge.pressure.modbus_client import Words
 
 LAST_ADDRESS = 65535
 

@@ -12,9 +12,9 @@ import threading
 
 import numpy as np
 
-from soft_dynamics.boot_time import boot_time
-from soft_dynamics.counters import ERROR, Status
-from soft_hw_bridge.backoff import Backoff
+from soft_dynamics.diagnostics import ERROR, Status
+from soft_dynamics.timing.boot_time import boot_time
+from soft_hw_bridge.link.backoff import Backoff
 from soft_hw_bridge.pressure.command import Command
 from soft_hw_bridge.pressure.config import PressureConfig, make_stream
 from soft_hw_bridge.pressure.device_process import (

@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from soft_dynamics.boot_time import boot_time
-from soft_dynamics.counters import ERROR, OK, WARN, Status
-from soft_dynamics.stamp_clock import StampClock
-from soft_hw_bridge.backoff import Backoff
-from soft_hw_bridge.clock import DeviceClock
+from soft_dynamics.diagnostics import ERROR, OK, WARN, Status
+from soft_dynamics.timing.boot_time import boot_time
+from soft_dynamics.timing.stamp_clock import StampClock
 from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.link.backoff import Backoff
+from soft_hw_bridge.link.device_clock import DeviceClock
+from soft_hw_bridge.link.poll_schedule import Schedule
+from soft_hw_bridge.link.stream_health import StreamHealth
 from soft_hw_bridge.pressure.command import Command
+from soft_hw_bridge.pressure.command_source import Master
 from soft_hw_bridge.pressure.device import PressureDevice, Reading
-from soft_hw_bridge.pressure.master import Master
-from soft_hw_bridge.pressure.safety import Array, PressureGuard, PressureLimits
-from soft_hw_bridge.schedule import Schedule
-from soft_hw_bridge.stream_health import StreamHealth
+from soft_hw_bridge.pressure.guard import Array, PressureGuard, PressureLimits
 
 _ASTRAY = 0.1  # of the largest pressure: a measurement further from its set point ...
 _ASTRAY_S = 0.5  # ... for this long is not valve lag, but no air, a leak, a stuck valve or a frozen sensor

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from soft_dynamics.arguments import Array, as_array
-from soft_dynamics.description import Arc, Chamber, Description, Disc, Link
+from soft_dynamics.array import Array, as_array
+from soft_dynamics.description.robot_description import Arc, Chamber, Description, Disc, Link
 from soft_dynamics.errors import NotConverged
-from soft_hw_bridge.rig.blueprint import CUTS, TIP_LOAD, ball_inertia, blueprint
+from soft_hw_bridge.rig.mujoco_model import CUTS, TIP_LOAD, ball_inertia, blueprint
 
 _BAD_STATE = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
 _ANGULAR_FIRST = np.array([3, 4, 5, 0, 1, 2])
@@ -29,7 +29,7 @@ class Follower(NamedTuple):
 class Plant:
     """A finely divided MuJoCo robot with valves.
 
-    step [s]: step of the integrator. tip_load and obstacle: see `blueprint`. W is the world of ROS, z up.
+    step [s]: step of the integrator. tip_load and obstacle: see `mujoco_model`. W is the world of ROS, z up.
     """
 
     def __init__(

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from soft_dynamics.counters import ERROR, OK, WARN, Status
+from soft_dynamics.diagnostics import ERROR, OK, WARN, Status
 from soft_dynamics.errors import one_line
 from soft_dynamics.geometry.quaternion import from_rotation
-from soft_hw_bridge.backoff import Backoff
 from soft_hw_bridge.errors import UNREADABLE, DeviceError
-from soft_hw_bridge.stream_health import StreamHealth
+from soft_hw_bridge.link.backoff import Backoff
+from soft_hw_bridge.link.stream_health import StreamHealth
 from soft_hw_bridge.vive.backend import Matrix34, TrackingState, VrBackend
 
 _MOST_TRACKERS = 64  # remembered; OpenVR has at most this many devices at a time

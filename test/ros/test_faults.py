@@ -24,7 +24,7 @@ from soft_robot_suite.msg import ChamberPressures, ShapeSamples
 from soft_dynamics.ros.conversions import time_to_seconds
 from soft_dynamics.ros.qos import COMMAND, SENSOR
 from soft_hw_bridge.emulators.serial import SerialEmulator
-from soft_hw_bridge.rig.control import RigClient
+from soft_hw_bridge.rig.remote_control import RigClient
 
 LIMIT = 1.0  # [s] from a fault to its diagnosis, besides waits for a CPU
 RATES = {'mocap.rate': 50.0, 'vive.rate': 50.0, 'fiber.rate': 50.0, 'ft.rate': 100.0}

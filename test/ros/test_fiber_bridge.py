@@ -14,7 +14,7 @@ from soft_robot_suite.msg import ShapeSamples
 
 from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.qos import SENSOR
-from soft_hw_bridge.emulators.loop import Loop
+from soft_hw_bridge.emulators.background_runner import Loop
 from soft_hw_bridge.emulators.odisi import OdisiEmulator
 from soft_hw_bridge.emulators.shape import ShapeEmulator
 

@@ -13,7 +13,7 @@ from soft_robot_suite.msg import SoftState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from soft_dynamics.counters import OK, STALE, WARN, Status
+from soft_dynamics.diagnostics import OK, STALE, WARN, Status
 from soft_dynamics.ros import diagnostics
 from soft_dynamics.ros.conversions import float64s
 from soft_dynamics.ros.qos import COMMAND, STATE

@@ -12,7 +12,7 @@ from ros.bridge_listener import ERROR, OK, WARN, BridgeListener
 from soft_robot_suite.msg import ChamberPressures
 from std_srvs.srv import Trigger
 
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.qos import COMMAND, SENSOR
 from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal

@@ -8,7 +8,7 @@ import pytest
 from examples.real_data import asu_estimate
 from examples.real_data.asu_estimate import CONFIG, NOISE, STEP, Found
 from examples.real_data.data import SHARED
-from soft_estimation.fixed_interval import smoothed
+from soft_estimation.differentiate.fixed_interval_smoother import smoothed
 
 FOLDER = SHARED / 'asu_two_segment_arm'
 FLIPS = {  # at least, of each recording

@@ -13,7 +13,7 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.bags import open_bag
-from soft_estimation.import_recording import main
+from soft_estimation.commands.import_recording import main
 from soft_estimation.importing import MappingError, load_mapping, mapping_names
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import pytest
 from examples.real_data import asl_trunk, asu_arm, silicone_beam
 from examples.real_data.bar import bar_error
 from examples.real_data.data import SHARED
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.robot import load
 
 pytestmark = [

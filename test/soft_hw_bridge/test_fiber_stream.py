@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from soft_dynamics.counters import ERROR, OK, WARN
+from soft_dynamics.diagnostics import ERROR, OK, WARN
 from soft_hw_bridge.emulators.fbgs import FbgsEmulator
 from soft_hw_bridge.emulators.odisi import OdisiEmulator
 from soft_hw_bridge.emulators.shape import ShapeEmulator

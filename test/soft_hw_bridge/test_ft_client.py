@@ -7,7 +7,7 @@ import time
 import pynetft
 import pytest
 
-from soft_dynamics.counters import ERROR, OK, WARN
+from soft_dynamics.diagnostics import ERROR, OK, WARN
 from soft_hw_bridge.emulators.netft import NetFtEmulator
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.ft import client as netft_client

@@ -9,7 +9,7 @@ import pytest
 
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.contact_lease import ContactLease
-from soft_hw_bridge.pressure.modbus_tcp import ModbusTcp
+from soft_hw_bridge.pressure.modbus_client import ModbusTcp
 
 ANSWER = bytes.fromhex('0001 0000 0007 01 03 04 0001 0002')  # two registers, of the first request
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from soft_dynamics.counters import ERROR, OK, WARN
-from soft_hw_bridge.emulators.loop import Loop
+from soft_dynamics.diagnostics import ERROR, OK, WARN
+from soft_hw_bridge.emulators.background_runner import Loop
 from soft_hw_bridge.emulators.natnet import MotiveSettings, NatNetEmulator
 from soft_hw_bridge.emulators.pose import Pose
 from soft_hw_bridge.natnet.stream import MocapConfig, MocapStream

@@ -16,10 +16,10 @@ from pymodbus.simulator import DataType, SimData, SimDevice
 from soft_hw_bridge.emulators import modbus as emulators
 from soft_hw_bridge.emulators.modbus import ModbusEmulator
 from soft_hw_bridge.errors import DeviceError
-from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
-from soft_hw_bridge.pressure.modbus_tcp import ModbusTcp
+from soft_hw_bridge.pressure.guard import PressureLimits
+from soft_hw_bridge.pressure.modbus_client import ModbusTcp
+from soft_hw_bridge.pressure.modbus_device import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import Block, RegisterMap, Wait, Write, load_register_map
-from soft_hw_bridge.pressure.safety import PressureLimits
 
 LIMITS = PressureLimits(pressure_max=150e3)
 CHANNELS = [0, 1, 2, 5]

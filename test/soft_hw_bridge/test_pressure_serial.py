@@ -16,7 +16,9 @@ from test_air_path import Stop
 from soft_hw_bridge.emulators import serial as emulator
 from soft_hw_bridge.emulators.serial import SerialEmulator
 from soft_hw_bridge.errors import DeviceError, MalformedPacket
-from soft_hw_bridge.pressure.microcontroller import (
+from soft_hw_bridge.pressure.guard import PressureLimits
+from soft_hw_bridge.pressure.serial_device import SerialConfig, SerialPressure, _UnwrappedClock
+from soft_hw_bridge.pressure.serial_protocol import (
     NO_PRESSURE,
     BinaryCodec,
     Message,
@@ -25,8 +27,6 @@ from soft_hw_bridge.pressure.microcontroller import (
     cobs_decode,
     cobs_encode,
 )
-from soft_hw_bridge.pressure.safety import PressureLimits
-from soft_hw_bridge.pressure.serial_port import SerialConfig, SerialPressure, _UnwrappedClock
 
 PATIENCE_S = 30.0
 LIMITS = PressureLimits(pressure_max=100_000.9, pressure_min=-50_000.9)

@@ -6,18 +6,18 @@ import time
 import numpy as np
 import pytest
 
-from soft_dynamics.boot_time import boot_time
-from soft_dynamics.counters import ERROR, OK, WARN
+from soft_dynamics.diagnostics import ERROR, OK, WARN
+from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal
 from soft_hw_bridge.emulators.serial import SerialEmulator
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.command import Command, in_order
 from soft_hw_bridge.pressure.config import PressureConfig, make_stream
 from soft_hw_bridge.pressure.device import PressureDevice, Reading
-from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
+from soft_hw_bridge.pressure.guard import PressureLimits
+from soft_hw_bridge.pressure.modbus_device import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import load_register_map
-from soft_hw_bridge.pressure.safety import PressureLimits
-from soft_hw_bridge.pressure.serial_port import SerialConfig, SerialPressure
+from soft_hw_bridge.pressure.serial_device import SerialConfig, SerialPressure
 from soft_hw_bridge.pressure.stream import PressureStream
 
 LIMITS = PressureLimits(pressure_max=100e3, slew=1e6, vent_time=0.2, command_timeout=0.2, valve_lag=0.1)

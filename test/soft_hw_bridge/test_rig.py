@@ -16,7 +16,7 @@ import yaml
 from pymodbus.client import ModbusTcpClient
 from scipy.spatial.transform import Rotation
 
-from soft_dynamics.resources import robot_file, robot_names
+from soft_dynamics.description.robot_files import robot_file, robot_names
 from soft_hw_bridge.emulators.openvr_module import OpenVrModule
 from soft_hw_bridge.fiber.config import CoresConfig, FbgsConfig, OdisiConfig
 from soft_hw_bridge.fiber.config import FiberConfig as FiberClientConfig
@@ -33,8 +33,8 @@ from soft_hw_bridge.rig.config import (
     RigConfig,
     ViveConfig,
 )
-from soft_hw_bridge.rig.control import RigClient
-from soft_hw_bridge.rig.rig import LATE, Rig
+from soft_hw_bridge.rig.remote_control import RigClient
+from soft_hw_bridge.rig.virtual_rig import LATE, Rig
 from soft_hw_bridge.vive.openvr_backend import OpenVrBackend
 from soft_hw_bridge.vive.trackers import Trackers
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
 
-from soft_dynamics.files import read_bounded
+from soft_dynamics.atomic_files import read_bounded
 from soft_dynamics.strict_yaml import DEPTH, SIZE
 from tools.launcher.errors import LaunchError, LocatedError
 from tools.launcher.substitution import parse
