@@ -17,7 +17,7 @@ class Reading(NamedTuple):
 
 
 class Stop(Protocol):
-    """Tells a starting device to give up; `threading.Event` implements it."""
+    """Signals a starting device to give up; `threading.Event` implements it."""
 
     def wait(self, timeout: float, /) -> bool:
         """Wait for the timeout [s], or until the start must end; then return True."""
