@@ -19,7 +19,7 @@ from ..importing.tables import Table
 from .progress_bar import ProgressBar
 from .run_command import run_command
 
-TOO_MUCH = 2.0  # times the largest pressure of a robot, beyond which the unit is wrong
+TOO_MUCH = 2.0  # times the largest pressure of a robot; beyond it the unit is wrong
 
 
 def parser() -> argparse.ArgumentParser:
@@ -39,17 +39,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def check_robot(robot: Robot, mapping: Mapping, table: Table) -> None:
-    """Raises ImportTrouble if a chamber or sensor is not the robot's, or a pressure not possible."""
+    """Raise ImportTrouble for a chamber or sensor that the robot does not have, or an impossible pressure."""
     poses = {f'{s.kind}/{s.name}/pose' for s in robot.description.sensors if s.kind in ('mocap', 'vive')}
     for topic in mapping.topics:
         if isinstance(topic, Pose) and topic.topic.lstrip('/') not in poses:
             have = ', '.join(sorted(poses)) or 'no tracked body'
-            raise ImportTrouble(table.path, f'{topic.topic} is no sensor of {robot.name}; it has {have}')
+            raise ImportTrouble(table.path, f'{topic.topic} is not a sensor of {robot.name}; it has {have}')
         if isinstance(topic, Pressures) and 'measured' in topic.topic:
             strange = [name for name in topic.chambers if name not in robot.chamber_names]
             if strange:
                 have = ', '.join(robot.chamber_names) or 'none'
-                raise ImportTrouble(table.path, f'{strange[0]} is no chamber of {robot.name}; it has {have}')
+                raise ImportTrouble(
+                    table.path, f'{strange[0]} is not a chamber of {robot.name}; it has {have}'
+                )
             largest = (
                 abs(table.columns(topic.columns, topic.topic)).max(initial=0.0) * PRESSURE_UNITS[topic.unit]
             )
@@ -57,7 +59,7 @@ def check_robot(robot: Robot, mapping: Mapping, table: Table) -> None:
             if largest > TOO_MUCH * limit:
                 raise ImportTrouble(
                     table.path,
-                    f'{topic.topic}: {largest:.4g} Pa if it is in {topic.unit}, but {robot.name} bears {limit:.4g} Pa',
+                    f'{topic.topic}: {largest:.4g} Pa if in {topic.unit}; the limit of {robot.name} is {limit:.4g} Pa',
                 )
 
 

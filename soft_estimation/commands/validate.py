@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def thresholds(texts: list[str]) -> list[tuple[str, float]]:
-    """(unit or '', limit in SI) of each --threshold."""
+    """Return (unit or '', limit in SI) of each --threshold."""
     found = []
     for text in texts:
         match = re.fullmatch(r'([-+.\deE]+)\s*(rad|deg|mm|m)?', text)
@@ -82,7 +82,7 @@ def thresholds(texts: list[str]) -> list[tuple[str, float]]:
             value = -1.0
         if not match or not 0.0 <= value < float('inf'):
             raise ValueError(
-                f'--threshold: expected a number >= 0 with rad, deg, m, mm or nothing, got {text!r}'
+                f'--threshold: expected a number >= 0 with rad, deg, m, mm or no unit, got {text!r}'
             )
         unit, scale = UNITS[match[2]] if match[2] else ('', 1.0)
         found.append((unit, scale * value))
@@ -90,7 +90,7 @@ def thresholds(texts: list[str]) -> list[tuple[str, float]]:
 
 
 def judge(validation: Validation, options: argparse.Namespace) -> tuple[bool, str] | None:
-    """(passed, why) by the thresholds; None if there are none."""
+    """Return (passed, why) by the thresholds; None if there are none."""
     limits = thresholds(options.threshold)
     if not limits:
         return None

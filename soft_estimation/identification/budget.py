@@ -1,4 +1,4 @@
-"""What a search may spend, and how it tells how far it is."""
+"""Budget and progress of a search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from soft_dynamics.atomic_files import read_bounded, write_whole
 from soft_dynamics.reader import quantity
 
 CHECKPOINT_SIZE = 64 * 2**20  # [bytes] a thousand particles with a hundred unknowns take 8 MB
-Report = Callable[[float, str], None]  # part done (0 to 1), and the best so far in words
+Report = Callable[[float, str], None]  # fraction done (0 to 1), and the best so far in words
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Options:
     storage: str = quantity(
         '',
         doc="jensen: URL of Optuna's storage, sqlite or PostgreSQL; default: a sqlite file beside the output, "
-        'or none when called from Python',
+        'or none if called from Python',
     )
 
     def __post_init__(self) -> None:
@@ -36,7 +36,7 @@ class Options:
 
 
 class Checkpoint:
-    """Progress of a search, in a file that survives a kill. A damaged file or one of another problem is ignored."""
+    """Progress of a search in a file that survives a kill. A damaged or foreign file is ignored."""
 
     def __init__(self, path: Path | None, fingerprint: str) -> None:
         self._path, self._fingerprint = path, fingerprint
@@ -59,5 +59,5 @@ class Checkpoint:
 
 
 def _digest(state: dict[str, Any]) -> str:
-    """By which a file that is damaged, or that something else wrote, is told."""
+    """Return the checksum that reveals a damaged or foreign file."""
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()

@@ -12,7 +12,7 @@ from .sensor_models import PoseNoise
 
 @dataclass(frozen=True)
 class FilterConfig:
-    """Noise of the sensors and how the filter treats doubtful samples."""
+    """Noise of the sensors and handling of outliers."""
 
     process: ProcessNoise = ProcessNoise()
     mocap_rotation_noise: float = quantity(2e-3, unit='rad', doc='std of rotations of motion capture bodies')

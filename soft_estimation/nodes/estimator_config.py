@@ -1,4 +1,4 @@
-"""Parameters of `state_estimator`, and the filter and sensors that they choose."""
+"""Parameters of `state_estimator`, with its filter and sensors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Config:
 
 
 class Setup(NamedTuple):
-    """A config with its robot and the sensors that it uses."""
+    """A config with its robot and sensors."""
 
     config: Config
     robot: Robot
@@ -66,26 +66,26 @@ class Setup(NamedTuple):
 
     @classmethod
     def of(cls, config: Config) -> Setup:
-        """Raises what the user is told: a file that is not there, sensors that the robot does not have."""
+        """Load robot and sensors; raises errors for the user, such as a missing file or an unknown sensor."""
         robot = load(config.robot)
         return cls(config, robot, _chosen(config, robot))
 
     def named(self, *kinds: str) -> set[str]:
-        """The names of the sensors of these kinds."""
+        """Return the names of the sensors of these kinds."""
         return {sensor.name for sensor in self.sensors if sensor.kind in kinds}
 
     @property
     def sees(self) -> bool:
-        """Whether there are sensors that show the shape; with an F/T sensor alone it follows from the model."""
+        """Whether a sensor shows the shape; with an F/T sensor alone it follows from the model."""
         return bool(self.named(*POSE_KINDS, 'fiber'))
 
     @property
     def weighs(self) -> bool:
-        """Whether loads can be told: from an F/T sensor and one that shows the shape."""
+        """Whether loads can be estimated: needs an F/T sensor and one that shows the shape."""
         return self.config.method == 'model' and self.sees and bool(self.named('ft'))
 
     def make_filter(self) -> Any:
-        """A ModelFilter or a PoseDifferentiator; ValueError if it does not fit the robot or the sensors."""
+        """Return a ModelFilter or a PoseDifferentiator; ValueError if it does not fit the robot or the sensors."""
         if self.config.method == 'model':
             return ModelFilter(self.robot, self.config.filter)
         return PoseDifferentiator(
@@ -102,8 +102,8 @@ def _chosen(config: Config, robot: Robot) -> list[Sensor]:
     if config.method == 'differentiator':
         others = [sensor.name for sensor in chosen if sensor.kind not in POSE_KINDS]
         if config.sensors and others:
-            raise ValueError(f'sensors: the differentiator takes tracked bodies only, got {others[0]!r}')
+            raise ValueError(f'sensors: the differentiator uses tracked bodies only, got {others[0]!r}')
         chosen = [sensor for sensor in chosen if sensor.name not in others]
     if not chosen:
-        raise ValueError(f'sensors: {robot.name} has none for the method {config.method}')
+        raise ValueError(f'sensors: {robot.name} has none for method {config.method}')
     return chosen

@@ -1,4 +1,4 @@
-"""Settings of the fiber shape sensor: device, protocol and geometry."""
+"""Parameters of the fiber sensor and of its shape reconstruction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soft_hw_bridge.fiber.strain_to_curvature import CoreLayout
 
 @dataclass(frozen=True)
 class CoresConfig:
-    """Geometry of the cores, for protocols that send strain."""
+    """Cores of the fiber, for protocols that send strain."""
 
     radius: tuple[float, ...] = quantity((), unit='m', doc='distance of each core from the centreline')
     angle: tuple[float, ...] = quantity((), unit='rad', doc='direction of each core at the base, from x to y')
@@ -25,7 +25,7 @@ class CoresConfig:
 
 @dataclass(frozen=True)
 class OdisiConfig:
-    """Channel and segment of the instrument for each core, in the order of `cores`."""
+    """Channel and segment of each core, in the order of `cores`."""
 
     channels: tuple[int, ...] = quantity((), doc='channel of each core')
     segments: tuple[str, ...] = quantity((), doc='segment of each core; empty: whole channels')
@@ -38,13 +38,13 @@ class OdisiConfig:
         n = len(self.channels)
         segments, reverse = self.segments or ('',) * n, self.reverse or (False,) * n
         if not len(segments) == len(reverse) == n:
-            raise ValueError(f'segments and reverse must have {n} entries, one for each of channels')
+            raise ValueError(f'segments and reverse must have {n} entries, one per channel')
         return tuple(odisi.Core(*core) for core in zip(self.channels, segments, reverse, strict=True))
 
 
 @dataclass(frozen=True)
 class FbgsConfig:
-    """Geometry that the FBGS text streams do not send."""
+    """Parameters that the text streams do not contain."""
 
     gratings: tuple[float, ...] = quantity((), unit='m', doc='distance of each grating from the base')
     point_spacing: float = quantity(1e-3, unit='m', doc='distance between the points of Shape Sensing')
@@ -52,7 +52,7 @@ class FbgsConfig:
 
 @dataclass(frozen=True)
 class FiberConfig:
-    """Device, protocol and the geometry that the protocol does not send."""
+    """Device, and parameters of its shape reconstruction."""
 
     protocol: str = quantity(
         'shp1', doc='protocol: shp1, odisi, fbgs_strain (ILLumiSense) or fbgs_shape (Shape Sensing)'
@@ -82,15 +82,15 @@ class FiberConfig:
         PROTOCOLS[self.protocol].make_adapter(self)
 
     def layout(self) -> CoreLayout:
-        """Return where the cores are."""
+        """Return the positions of the cores."""
         return CoreLayout(self.cores.radius, self.cores.angle, self.cores.pretwist)
 
 
 class Protocol(NamedTuple):
-    """How one kind of device is read."""
+    """Port, timeout and adapter of a protocol."""
 
     port: int
-    silence: float  # [s] without a byte, then connect again
+    silence: float  # [s] after which the client reconnects
     sends_strain: bool
     make_adapter: Callable[[FiberConfig], ShapeAdapter]
 
@@ -98,14 +98,14 @@ class Protocol(NamedTuple):
 def _odisi(config: FiberConfig) -> ShapeAdapter:
     cores = config.odisi.cores()
     if len(cores) != len(config.cores.radius):
-        raise ValueError(f'odisi.channels must have {len(config.cores.radius)} entries, as cores.radius')
+        raise ValueError(f'odisi.channels must have {len(config.cores.radius)} entries, like cores.radius')
     return odisi.OdisiAdapter(cores)
 
 
 def _fbgs_strain(config: FiberConfig) -> ShapeAdapter:
     gratings = np.array(config.fbgs.gratings)
     if len(gratings) < 2 or not np.all(np.diff(gratings) > 0):
-        raise ValueError(f'fbgs.gratings must be two or more and ascend, got {config.fbgs.gratings}')
+        raise ValueError(f'fbgs.gratings must be two or more ascending numbers, got {config.fbgs.gratings}')
     return fbgs.IllumisenseAdapter(gratings, len(config.cores.radius))
 
 
@@ -116,7 +116,7 @@ def _fbgs_shape(config: FiberConfig) -> ShapeAdapter:
 
 PROTOCOLS = {
     'shp1': Protocol(shp1.PORT, 2.0, False, lambda _: shp1.Shp1Adapter()),
-    'odisi': Protocol(odisi.PORT, 12.0, True, _odisi),  # a stopped instrument speaks every 5 s
+    'odisi': Protocol(odisi.PORT, 12.0, True, _odisi),  # a stopped instrument sends a message every 5 s
     'fbgs_strain': Protocol(fbgs.ILLUMISENSE_PORT, 2.0, True, _fbgs_strain),
     'fbgs_shape': Protocol(fbgs.SHAPE_SENSING_PORT, 2.0, False, _fbgs_shape),
 }

@@ -1,4 +1,4 @@
-"""Fiber shape sensor: `fiber/shape`, the points and the curvature along the body."""
+"""Fiber shape sensor: publishes points and curvature along the body on `fiber/shape`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Config(FiberConfig):
 
 
 class FiberBridge(BridgeNode[FiberStream]):
-    """Publishes each new shape, stamped with the time of its measurement."""
+    """Publishes each new shape with its time of measurement."""
 
     config: Config
 

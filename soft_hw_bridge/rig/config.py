@@ -1,4 +1,4 @@
-"""Everything about a virtual rig that is not in the robot file; also the parameters of the node."""
+"""Parameters of the virtual rig: everything that is not in the robot file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from soft_dynamics.reader import quantity
 
-TICK = 1e-3  # [s] the devices are looked after once a tick
+TICK = 1e-3  # [s] period at which the devices are served
 PACES = ('real', 'stepped')
 TERMINALS = ('generic', 'festo_mpa_vppm', 'festo_vtem', 'festo_cpx_ap')
 PROTOCOLS = ('shp1', 'odisi', 'fbgs_strain', 'fbgs_shape')
@@ -36,7 +36,7 @@ class StreamConfig:
 
 @dataclass(frozen=True)
 class MocapConfig(StreamConfig):
-    """A Motive with the robot's mocap sensors as rigid bodies; `port` takes commands."""
+    """An emulated Motive with the robot's mocap sensors as rigid bodies; `port` receives commands."""
 
     rate: float = quantity(120.0, unit='Hz', doc='rate of frames')
     delay: float = quantity(0.004, unit='s', doc='delay from mid-exposure to the transmission of the frame')
@@ -61,7 +61,7 @@ class MocapConfig(StreamConfig):
 
 @dataclass(frozen=True)
 class ViveConfig(StreamConfig):
-    """A SteamVR with the robot's Vive sensors as trackers; their names are the serial numbers."""
+    """An emulated SteamVR with the robot's Vive sensors as trackers; their names are the serial numbers."""
 
     rate: float = quantity(250.0, unit='Hz', doc='rate of poses')
     delay: float = quantity(0.002, unit='s', doc='delay from the pose to its transmission')
@@ -93,12 +93,12 @@ class FiberConfig(StreamConfig):
         if not min(self.spacing, self.grating_spacing) > 0:
             raise ValueError('spacing and grating_spacing must be > 0')
         if len(self.core_radius) != len(self.core_angle):
-            raise ValueError(f'core_angle must have {len(self.core_radius)} numbers, as core_radius')
+            raise ValueError(f'core_angle must have {len(self.core_radius)} numbers, like core_radius')
 
 
 @dataclass(frozen=True)
 class FtConfig(StreamConfig):
-    """A Net F/T box under the base; `port` speaks RDT."""
+    """An emulated Net F/T box under the base; `port` is for RDT."""
 
     rate: float = quantity(1000.0, unit='Hz', doc='rate of records')
     http_port: int = quantity(0, doc='port of the calibration page')
@@ -108,7 +108,7 @@ class FtConfig(StreamConfig):
 
 @dataclass(frozen=True)
 class PressureConfig(StreamConfig):
-    """Valves on Modbus TCP: chamber i is on channel i."""
+    """Emulated valves on Modbus TCP: chamber i is on channel i."""
 
     rate: float = quantity(500.0, unit='Hz', doc='rate of updating valves and sensors')
     terminal: str = quantity(
@@ -127,7 +127,7 @@ class PressureConfig(StreamConfig):
 
 @dataclass(frozen=True)
 class RigConfig:
-    """A robot, what it carries and meets, and its devices: those its file names, and the valves."""
+    """A robot with load and obstacle, and its devices: the sensors of its file and the valves."""
 
     robot: str = quantity('honeycomb_arm', doc='name of a shipped robot, or path of a robot file')
     pace: str = quantity(
@@ -152,7 +152,7 @@ class RigConfig:
         if self.pace not in PACES:
             raise ValueError(f'pace must be one of {", ".join(PACES)}, got {self.pace!r}')
         if not 0 < self.step <= TICK or abs(TICK / self.step - self.substeps) > 1e-6:
-            raise ValueError(f'step must be a whole part of {TICK:g} s, got {self.step}')
+            raise ValueError(f'step must be {TICK:g} s divided by an integer, got {self.step}')
         if not self.tip_load >= 0:
             raise ValueError(f'tip_load must be >= 0, got {self.tip_load}')
         if not 0 <= self.control_port < 65536:
@@ -160,5 +160,5 @@ class RigConfig:
 
     @property
     def substeps(self) -> int:
-        """Steps of the integrator in a tick."""
+        """Integrator steps per tick."""
         return round(TICK / self.step)

@@ -207,11 +207,11 @@ def test_mistakes_with_c3d_files(bench: Bench) -> None:
     line = bench.refusal(content, 'run.c3d', topics=[wrong], time={})
     assert "run.c3d: mocap/tip/pose: no column 'Toe.x'; it has Tip 0.x, Tip 0.y" in line
     line = bench.refusal(content, 'run.c3d', topics=[{**BODY, 'unit': 'mm'}], time={})
-    assert 'mocap/tip/pose: the file is in m, the mapping says mm' in line
-    assert 'is damaged or no c3d file' in bench.refusal(
+    assert 'mocap/tip/pose: the file is in m, but the mapping says mm' in line
+    assert 'is damaged or not a c3d file' in bench.refusal(
         b'nothing like it' * 99, 'run.c3d', topics=[BODY], time={}
     )
-    assert 'is damaged or no c3d file' in bench.refusal(content[:700], 'run.c3d', topics=[BODY], time={})
+    assert 'is damaged or not a c3d file' in bench.refusal(content[:700], 'run.c3d', topics=[BODY], time={})
 
 
 # ---- mistakes --------------------------------------------------------------------------------------------------------
@@ -222,9 +222,9 @@ def test_mistakes_with_c3d_files(bench: Bench) -> None:
     [
         (
             ('0.02,1.5', '0.005,1.5'),
-            "line 4, column 'time': time does not rise, 0.01 s is followed by 0.005 s",
+            "line 4, column 'time': time must rise, but 0.005 s follows 0.01 s",
         ),
-        (('0.01,1.5', '0.00,1.5'), "line 3, column 'time': time does not rise, 0 s is followed by 0 s"),
+        (('0.01,1.5', '0.00,1.5'), "line 3, column 'time': time must rise, but 0 s follows 0 s"),
         (('0.01,1.5', 'nan,1.5'), "line 3, column 'time': expected a time, got nan"),
         (
             ('0.01,1.5,2.5', '0.01,1.5,nan'),
@@ -258,7 +258,7 @@ def test_empty_files_and_files_of_another_kind(bench: Bench) -> None:
     whole = gzip.compress(b't,p1,p2\n' + b'1,2,3\n' * 999)
     for damaged in (whole[: len(whole) // 2], whole[:20] + b'\xff' * 8 + whole[28:], whole[:-6] + b'wrong!'):
         assert 'cannot be read as text' in bench.refusal(damaged, 'run.csv.gz', topics=[PRESSURES])
-    assert 'neither a column of times nor a rate' in bench.refusal(CSV, topics=[PRESSURES], time={})
+    assert 'needs a column of times or a rate' in bench.refusal(CSV, topics=[PRESSURES], time={})
     line = bench.refusal(CSV, topics=[PRESSURES], only=[{'column': 'p1', 'value': 3.0}])
     assert 'only: no row has p1 = 3' in line
 
@@ -289,7 +289,7 @@ def test_all_mistakes_of_a_mapping_are_listed(tmp_path: Path) -> None:
     with pytest.raises(MappingError) as caught:
         load_mapping(path)
     assert len(caught.value.problems) == 3
-    with pytest.raises(FileNotFoundError, match=r'shipped are .*ethz_beam'):
+    with pytest.raises(FileNotFoundError, match=r'shipped: .*ethz_beam'):
         load_mapping('nothing')
 
 
@@ -300,7 +300,7 @@ def test_the_robot_is_checked_on_request(bench: Bench) -> None:
     assert 'mocap/tip/pose is no sensor of honeycomb_arm; it has mocap/plate0/pose' in line
     chambers = {**PRESSURES, 'chambers': ['segment1_p1', 'segment1_p2'], 'unit': 'bar'}
     line = bench.refusal(CSV.replace('2.5', '25'), 'run.csv', '--robot', 'honeycomb_arm', topics=[chambers])
-    assert 'pressure/measured: 2.5e+06 Pa if it is in bar, but honeycomb_arm bears 2.5e+05 Pa' in line
+    assert 'pressure/measured: 2.5e+06 Pa if in bar; the limit of honeycomb_arm is 2.5e+05 Pa' in line
 
 
 def test_a_bag_is_never_written_over(bench: Bench) -> None:
