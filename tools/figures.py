@@ -316,7 +316,7 @@ def placements() -> Figure:
     )
     second.set_xlabel('pneumatic_arm      floating_actuator')
     second.grid(axis='x')
-    third.set(title='floating_actuator released: tip x [mm]', xlabel='time [s]')
+    third.set(title='floating_actuator let go: tip x [mm]', xlabel='time [s]')
     return figure
 
 
