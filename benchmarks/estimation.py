@@ -251,8 +251,8 @@ def page(found: Study, seconds: float) -> str:
 {lines}
 
 **One second without motion capture.** The largest error of a coordinate in any run is {number['within']:.0f} mrad
-during the gap. From 100 ms after the gap it is {number['after']:.1f} mrad, against {number['usual']:.1f} mrad in the same runs
-without a gap, and never exceeds the latter by more than
+during the gap. From 100 ms after the gap it is {number['after']:.1f} mrad, against {number['usual']:.1f} mrad in the
+same runs without a gap, and never exceeds the latter by more than
 {number['more']:.1f} mrad.
 
 ![Error before, during and after a second without motion capture](../figures/estimation_blackout.png)
