@@ -1,10 +1,10 @@
-"""Are the errors of the filter as large as it says? Normalised squares of many runs of robots that are its model.
+"""Consistency of the filter: normalised squared errors over many runs of robots that equal its model.
 
 python -m benchmarks.consistency [--runs 200] [--write-docs]
 
-Truth is drawn from the filter's own process, poses from its own noise: what the filter says of its errors (NEES) and of
-its innovations (NIS) must then be true on the average. Bands of 95 % are those of chi^2.    [Bar-Shalom 2001, sec. 5.4]
-With the default parameters, which reckon with a misfit, the same robots and the virtual rig show what is left of that.
+Truth is drawn from the filter's own process, poses from its own noise. Then the filter's covariances of errors (NEES)
+and innovations (NIS) must be right on average. Bands of 95 % are those of chi^2.            [Bar-Shalom 2001, sec. 5.4]
+The same robots and the virtual rig are also run with the default parameters, which allow for a model misfit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from soft_estimation.process import Belief, ProcessNoise
 DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'benchmarks' / 'estimation.md'
 BEGIN, END = '<!-- benchmarks.consistency -->', '<!-- end consistency -->'
 ROBOTS = ('honeycomb_arm', 'pneumatic_arm')
-PERIOD, STEPS = 0.01, 50  # [s], samples of a run, after which the errors are judged
+PERIOD, STEPS = 0.01, 50  # [s], samples of a run, after which errors are evaluated
 ROTATION, POSITION = 3e-3, 1e-3  # [rad], [m] noise of a pose
 PRESSURE = 0.1  # of the largest, at most
 SPREAD, RATE_SPREAD = 0.1, 0.3  # [rad or m], [rad/s or m/s] of the true states at the start
@@ -48,12 +48,12 @@ CONFIG = FilterConfig(
     twist_misfit=0.0,
     start_spread=SPREAD,
     start_rate_spread=RATE_SPREAD,
-    gate_probability=1.0 - 1e-12,  # the gate would cut the tail that is counted
+    gate_probability=1.0 - 1e-12,  # a gate would cut off the tail
 )
 
 
 class Ratio(NamedTuple):
-    """A mean normalised square and the band in which it is with some probability if all is right."""
+    """A mean normalised square, and its band of 95 % for right covariances."""
 
     value: float
     low: float
@@ -125,7 +125,7 @@ def run(robot: sd.Robot, config: FilterConfig, rng: np.random.Generator) -> Squa
         f.feed_pressure(t, pressure)
     belief, counts = f.belief(), f.innovations.values()
     if config is CONFIG and sum(count.rejected for count in counts):
-        raise RuntimeError('a sample was refused: the statistics are of what was let in')
+        raise RuntimeError('a sample was rejected, which biases the statistics')
     return Squares(
         squares(x - belief.x, belief.P),
         squares((x - belief.x)[:n], belief.P),

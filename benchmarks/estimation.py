@@ -1,4 +1,4 @@
-"""How well the estimators know the virtual honeycomb arm, which is not their model: one table and three figures.
+"""Accuracy of the estimators on the virtual honeycomb arm, which differs from their model: a table and two figures.
 
 python -m benchmarks.estimation [--seconds 10] [--seeds 3] [--write-docs]
 """

@@ -1,11 +1,11 @@
-"""How long is a state that lies followed, and to which pressure?
+"""How long does a controller follow a wrong but plausible state, and to which pressure?
 
 python -m benchmarks.lying_states [--seconds 15] [--write-docs]
 
 A simulated robot, 10 % off the model of its controller, follows a slow motion under the configuration law. From 3 s on
-its state lies (frozen with fresh stamps, drifting, sign-flipped), or the poses that the estimator gets do (frozen,
-mirrored, one body 3 cm away). The table has the time from the first lie to venting and the largest pressure until then.
-Honest robots, with 500 g at the tip and 20 % off, must not vent.
+its state is wrong (frozen with fresh stamps, drifting, sign-flipped), or the poses that the estimator gets are (frozen,
+mirrored, one body 3 cm off). The table has the time from the first wrong input to venting and the largest pressure
+until then. Correct input must not vent, also with 500 g at the tip and a model 20 % off.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from soft_estimation.model_filter import ModelFilter
 
 ROBOTS = ('honeycomb_arm', 'pneumatic_arm')
 PERIOD = 0.01  # [s] of state and control
-BEGIN_T = 3.0  # [s] of the first lie; lies 'from the start' begin at zero
+BEGIN_T = 3.0  # [s] start of a lie; lies 'from the start' begin at zero
 BEND = 0.25  # [rad] of the motion
 NOISE = 1e-4  # [m], and ten times as many [rad], of a pose
-TREMBLE = 1e-6  # [rad] of a state that comes from no estimator
+TREMBLE = 1e-6  # [rad] noise of a state without estimator
 BLACKOUT = 0.3  # [s] after which the estimator is silent
 DRIFT = 0.1  # [rad/s]
 SHIFT = 0.03  # [m]
@@ -47,7 +47,7 @@ PoseLie = Callable[[float, Poses], Poses]
 
 
 class Lie(NamedTuple):
-    """Something said of the robot from a time on: of its state, or of the poses of its bodies."""
+    """Wrong input from a time on: of the state, or of the poses of the bodies."""
 
     name: str
     begin: float  # [s]
@@ -56,17 +56,17 @@ class Lie(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Of a lie on a robot."""
+    """Result for a lie and a robot."""
 
     vented: float  # [s] after the lie began; inf: never
     reason: str
-    peak: float  # [-] largest pressure since it began, in parts of the limit
+    peak: float  # [-] largest pressure since it began, relative to the limit
     full: float  # [s] with a chamber above 95 % of the limit
     off: float  # [rad] largest error of a coordinate of the state that was followed
 
 
 def frozen() -> StateLie:
-    """Return what says the first state again and again."""
+    """Return a lie that repeats the first state."""
     first: list[tuple[Array, Array]] = []
 
     def say(t: float, q: Array, qd: Array) -> tuple[Array, Array]:
@@ -77,7 +77,7 @@ def frozen() -> StateLie:
 
 
 def frozen_but_trembling() -> StateLie:
-    """Return the same with noise, which no comparison of bits finds."""
+    """Return the same with noise, so that states are not bit-identical."""
     say, rng = frozen(), np.random.default_rng(1)
 
     def tremble(t: float, q: Array, qd: Array) -> tuple[Array, Array]:
@@ -117,13 +117,13 @@ def frozen_poses() -> PoseLie:
 
 
 def mirrored_poses() -> PoseLie:
-    """Return what mirrors the world at its plane x = 0, as a wrong choice of axes does."""
+    """Return a lie that mirrors the world at x = 0, like a wrong choice of axes."""
     mirror = np.diag([-1.0, 1.0, 1.0, 1.0])
     return lambda t, X_WS: {name: mirror @ X @ mirror for name, X in X_WS.items()}
 
 
 def shifted_body() -> PoseLie:
-    """Return what moves the second body that is not on the base."""
+    """Return a lie that shifts one body."""
 
     def say(t: float, X_WS: Poses) -> Poses:
         name = sorted(X_WS)[-3]
@@ -191,7 +191,7 @@ class Rig:
         return motion.q[-1], motion.qd[-1]
 
     def sense(self) -> None:
-        """Give the loop what is said of the robot."""
+        """Feed the loop with the state, wrong or not."""
         since = self.t - self.lie.begin
         if self.estimator is None:
             q, qd = self.q + TREMBLE * self._rng.normal(size=self.q.size), self.qd.copy()
@@ -213,7 +213,7 @@ class Rig:
             self.estimator.bodies.look()
 
     def is_trusted(self) -> bool:
-        """Whether the estimator says that its state may be followed."""
+        """Whether the estimator would publish its state."""
         estimator = self.estimator
         return (
             estimator is not None
@@ -231,7 +231,7 @@ class Rig:
         return out
 
     def cycle(self) -> None:
-        """Let one period pass."""
+        """Simulate one period."""
         command = self.loop.step(self.t).pressure
         lag = self.plant.description.actuation.valve_lag
         after = command + math.exp(-PERIOD / max(lag, 1e-9)) * (self.p - command)
@@ -242,7 +242,7 @@ class Rig:
 
 
 def reference(model: Robot, rig: Rig, seconds: float) -> JointPath:
-    """Return a slow motion of all coordinates, from where the state says that the robot is."""
+    """Return a slow motion of all coordinates, from the present state."""
     times = np.arange(1.0, seconds + 1.0, 0.25)
     phase = np.linspace(0.0, 1.5 * math.pi, model.nq)
     points = BEND * np.sin(0.8 * times[:, None] + phase)
@@ -250,7 +250,7 @@ def reference(model: Robot, rig: Rig, seconds: float) -> JointPath:
 
 
 def run(name: str, lie: Lie, seconds: float, spread: float = 0.1, tip_load: float = 0.0) -> Outcome:
-    """Let a lie be told to the loop of a robot."""
+    """Run a robot with a lie."""
     model = load(name)
     rig = Rig(off_by(model, spread, tip_load), model, lie)
     limit = model.description.actuation.pressure_max
@@ -261,7 +261,7 @@ def run(name: str, lie: Lie, seconds: float, spread: float = 0.1, tip_load: floa
     rig.sense()
     try:
         rig.loop.follow(rig.t, reference(model, rig, seconds))
-    except ValueError as error:  # it is not even begun
+    except ValueError as error:  # rejected at the start
         return Outcome(0.0, str(error), 0.0, 0.0, 0.0)
     begin = 0.0 if math.isinf(lie.begin) else lie.begin
     peak = full = off = 0.0

@@ -1,11 +1,11 @@
 """Identify robots whose parameters are known: python -m benchmarks.recovery [CASE ...] [--seed 1] [--write-docs]
 
---spread 5 runs the cases with so many seeds and tells the largest deviation of each.
+--spread 5 runs the cases with five seeds and prints the largest deviation of each.
 
-Each case records bags of a robot whose numbers are known, with noise, reads them as `identify` does, spoils the numbers
-in the robot file, and lets a method find them. Those without `rig` are motions of the model itself, so that there is no
-model error. `rig_*` are recorded from the running nodes of the virtual rig, whose plant is a finely divided MuJoCo arm,
-so that the deviation is the model's error; these need ROS: tools/run.py --own-domain python -m benchmarks.recovery
+Each case records bags of a robot with known parameters and noise, reads them as `identify` does, changes the parameters
+in the robot file, and lets a method find them. Cases without `rig` are motions of the model itself, without model
+error. `rig_*` are recorded from the running nodes of the virtual rig, whose plant is a finely divided MuJoCo arm, so
+the deviation is the model error; these need ROS: tools/run.py --own-domain python -m benchmarks.recovery
 """
 
 from __future__ import annotations
