@@ -1,4 +1,4 @@
-"""Accuracy of the estimators on the virtual honeycomb arm, which differs from their model: a table and two figures.
+"""Accuracy of the estimators on the virtual honeycomb arm, which differs from their model: a table and figures.
 
 python -m benchmarks.estimation [--seconds 10] [--seeds 3] [--write-docs]
 """
@@ -26,17 +26,17 @@ from benchmarks.estimation_rig import (
     record,
 )
 from benchmarks.page import replace_part
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.fiber import frames_along
-from soft_estimation.loads import TipLoad, TipLoadOfStates
-from soft_estimation.model_filter import ModelFilter
-from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
+from soft_estimation.inverse_kinematics.fiber_shape import frames_along
+from soft_estimation.kalman.model_filter import ModelFilter
+from soft_estimation.loads.tip_load import TipLoad, TipLoadOfStates
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, FIGURES = ROOT / 'docs' / 'benchmarks' / 'estimation.md', ROOT / 'docs' / 'figures'
 BEGIN, END = '<!-- benchmarks.estimation -->', '<!-- end -->'
-SETTLED = 1.0  # [s] from which on errors count
+SETTLED = 1.0  # [s] errors count from here
 BLACKOUT = 3.0, 4.0  # [s]
 OUTLIERS, OUTLIER = 0.05, 0.5  # [-], [m]
 LOADS = (0.1, 0.2, 0.35, 0.5)  # [kg]
@@ -62,7 +62,7 @@ segment ends that the filter computes from it.
 
 
 class Error(NamedTuple):
-    """RMS over coordinates and times."""
+    """RMS errors over coordinates and times."""
 
     q: float  # [rad]
     qd: float  # [rad/s]
@@ -73,7 +73,7 @@ def rms(values: Array) -> float:
 
 
 def error(run: Run, found: tuple[Array, Array]) -> Error:
-    """Of a run, from SETTLED on."""
+    """Return the errors of a run, from SETTLED on."""
     late = run.t >= SETTLED
     return Error(rms((found[0] - run.q)[late]), rms((found[1] - run.qd)[late]))
 
@@ -83,7 +83,7 @@ def mean(errors: Sequence[Error]) -> Error:
 
 
 def segment_ends(robot: sd.Robot) -> Callable[[Packet], Packet]:
-    """Makes of a fiber's packet one of trackers at the ends of all segments."""
+    """Converts a packet of the fiber to poses at the ends of all segments."""
     mount = robot.description.mount
     X_WB = pose_from_rpy(mount.position, mount.rpy) @ robot.pose(robot.rest, 'base')
     ends = np.cumsum([segment.length for segment in robot.description.segments])
@@ -99,7 +99,7 @@ def segment_ends(robot: sd.Robot) -> Callable[[Packet], Packet]:
 
 
 def of_sensors(robot: sd.Robot, runs: Sequence[Run], kinds: set[str]) -> tuple[Error, Error | None]:
-    """(model-based filter, differentiator if one kind of sensor gives the pose of every segment's end)."""
+    """Return errors of the filter, and of the differentiator if one kind of sensor gives all segment ends."""
     filtered = mean([error(run, estimates(run, ModelFilter(robot), kinds | {'pressure'})) for run in runs])
     seen = {sensor.frame for sensor in robot.description.sensors if {sensor.kind} == kinds}
     change = None
@@ -113,7 +113,7 @@ def of_sensors(robot: sd.Robot, runs: Sequence[Run], kinds: set[str]) -> tuple[E
 
 
 def blackout(robot: sd.Robot, run: Run, span: tuple[float, float] = BLACKOUT) -> Array:
-    """The largest error of a coordinate at each time, with a second without motion capture."""
+    """Return the largest coordinate error at each time, with a second without motion capture."""
     begin, end = span
 
     def lost(packet: Packet) -> Packet | None:
@@ -124,7 +124,7 @@ def blackout(robot: sd.Robot, run: Run, span: tuple[float, float] = BLACKOUT) ->
 
 
 def with_outliers(robot: sd.Robot, run: Run, seed: int, *, lost: bool = False) -> tuple[Array, Array]:
-    """(q, qd) when one pose in twenty is half a metre off, or, to compare with, not measured at all."""
+    """Return the errors if one pose in twenty is half a metre off or, for comparison, missing."""
     rng = np.random.default_rng(seed)
 
     def spoilt(packet: Packet) -> Packet:
@@ -143,7 +143,7 @@ def with_outliers(robot: sd.Robot, run: Run, seed: int, *, lost: bool = False) -
 
 
 def tip_load(robot: sd.Robot, run: Run, with_ft: bool) -> Array:
-    """The estimated mass [kg] at the times of the run."""
+    """Return the estimated mass [kg] at the times of the run."""
     estimator, load, mass = ModelFilter(robot), TipLoadOfStates(TipLoad(robot)), []
     packets, pressure, wrench = iter(run.packets), np.zeros(16), None
     packet: Packet | None = next(packets)
@@ -164,16 +164,16 @@ def tip_load(robot: sd.Robot, run: Run, with_ft: bool) -> Array:
 
 
 class Study(NamedTuple):
-    """Everything that the page shows."""
+    """All results of the page."""
 
     errors: dict[str, tuple[Error, Error | None]]
     clean: Error
     spoilt: Error
     lost: Error
     t: Array
-    blackout: Array  # at these times, of all runs
+    blackout: Array  # at these times, over all runs
     usual: Array  # the same without a blackout
-    masses: dict[float, list[tuple[Array, Array]]]  # by load, of each run: with and without the F/T sensor
+    masses: dict[float, list[tuple[Array, Array]]]  # by load and run: with and without the F/T sensor
 
 
 def study(seconds: float, seeds: int, say: Callable[[str], None]) -> Study:
@@ -203,7 +203,7 @@ def study(seconds: float, seeds: int, say: Callable[[str], None]) -> Study:
 
 
 def rows(found: Study) -> list[list[str]]:
-    """The table: sensors, errors of the filter, errors of the differentiator."""
+    """Return the table: sensors, errors of the filter, errors of the differentiator."""
     out = []
     for name, errors in found.errors.items():
         texts = [[f'{1e3 * e.q:.2f}', f'{e.qd:.3f}'] if e else ['-', '-'] for e in errors]
@@ -215,7 +215,7 @@ HEADER = ('sensors', 'filter: q [mrad]', 'qd [rad/s]', 'differentiator: q [mrad]
 
 
 def figures_of(found: Study) -> dict[str, float]:
-    """The numbers that the page states besides the table."""
+    """Return the numbers in the text of the page."""
     t, worst = found.t, 1e3 * found.blackout
     begin, end = BLACKOUT
     late = slice(round(LOAD_KNOWN / PERIOD), None)
@@ -252,8 +252,7 @@ def page(found: Study, seconds: float) -> str:
 
 **One second without motion capture.** The largest error of a coordinate in any run is {number['within']:.0f} mrad
 during the gap. From 100 ms after the gap it is {number['after']:.1f} mrad, against {number['usual']:.1f} mrad in the
-same runs without a gap, and never exceeds the latter by more than
-{number['more']:.1f} mrad.
+same runs without a gap, and never exceeds the latter by more than {number['more']:.1f} mrad.
 
 ![Error before, during and after a second without motion capture](../figures/estimation_blackout.png)
 
@@ -305,15 +304,18 @@ def plot(found: Study) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmarks.estimation', description=__doc__)
     parser.add_argument(
-        '--seconds', type=float, default=10.0, help='of each run, at least 5; default %(default)g'
+        '--seconds',
+        type=float,
+        default=10.0,
+        help='duration of each run [s], at least 5; default %(default)g',
     )
-    parser.add_argument('--seeds', type=int, default=3, help='runs, default %(default)d')
+    parser.add_argument('--seeds', type=int, default=3, help='number of runs, default %(default)d')
     parser.add_argument(
-        '--write-docs', action='store_true', help=f'also write into docs/benchmarks/{DOCS.name}, with figures'
+        '--write-docs', action='store_true', help=f'also write docs/benchmarks/{DOCS.name} and its figures'
     )
     options = parser.parse_args(arguments)
     if not (options.seconds >= 5.0 and options.seeds >= 1):
-        parser.error(f'at least 5 s and one seed, got {options.seconds:g} s and {options.seeds}')
+        parser.error(f'must be at least 5 s and one seed, got {options.seconds:g} s and {options.seeds}')
     found = study(
         options.seconds, options.seeds, lambda text: print(f'estimation: {text}', file=sys.stderr, flush=True)
     )

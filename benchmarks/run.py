@@ -64,7 +64,7 @@ BENCHMARKS: dict[str, Callable[[Settings], list[Row]]] = {
     'start.library': start.library,
     'start.node': start.node,
 }
-SLOW = 'start.', 'borrow'  # not for a quick run
+SLOW = 'start.', 'borrow'  # left out with --quick
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.geometry import se3
 
-from .safety import Limits, joint_reference_fault, motion_fault, pose_reference_fault
+from .safety.state_machine import Limits, joint_reference_fault, motion_fault, pose_reference_fault
 
 _PER_INTERVAL = 20  # samples checked between two way-points
 _CLOSE = 1e-3  # [rad or m] a way-point at time 0 may be this far from the present reference

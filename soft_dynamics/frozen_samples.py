@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Array
+from .array import Array
 
 REPEATS = 10  # samples that are equal to the last bit
 MOVED = 0.05  # [-] of the largest pressure: a robot under pressures that moved by more has moved, too

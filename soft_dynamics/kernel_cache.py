@@ -13,7 +13,18 @@ import sys
 from pathlib import Path
 
 # Every kernel and every module that a kernel imports lies in one of these; folders inside them are not meant.
-KERNEL_FOLDERS = ('soft_control', 'soft_dynamics', 'soft_dynamics/geometry', 'soft_estimation')
+KERNEL_FOLDERS = (
+    'soft_control',
+    'soft_control/allocation',
+    'soft_control/laws',
+    'soft_control/safety',
+    'soft_dynamics',
+    'soft_dynamics/description',
+    'soft_dynamics/geometry',
+    'soft_dynamics/kernels',
+    'soft_estimation/inverse_kinematics',
+    'soft_estimation/kalman',
+)
 VARIABLE = 'NUMBA_CACHE_DIR'
 HERE = Path(__file__).absolute().parent.parent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .description import Description
+from .description.robot_description import Description
 
 LONGEST_STEP = 0.05  # [s]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
+from .atomic_files import read_bounded
 from .errors import shown
-from .files import read_bounded
 
 SIZE = 64 * 1024  # [bytes] of a file that a person wrote; the largest shipped one has 3 kB
 NODES = 20_000  # texts, numbers, starts and ends of lists and mappings; the largest shipped file has 400

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
 
 class Poses(NamedTuple):

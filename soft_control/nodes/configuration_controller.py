@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory
 
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import Law
-from soft_control.nodes.controller import ControllerConfig, ControllerNode
-from soft_control.predictive import PredictiveLaw
+from soft_control.control_loop import Law
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
+from soft_control.laws.predictive import PredictiveLaw
+from soft_control.nodes.controller_base import ControllerConfig, ControllerNode
 from soft_control.references import JointPath
-from soft_dynamics.arguments import Array
-from soft_dynamics.boot_time import boot_time
+from soft_dynamics.array import Array
 from soft_dynamics.errors import shown
 from soft_dynamics.ros.conversions import time_to_ns
-from soft_dynamics.ros.run import run_node
+from soft_dynamics.ros.node_main import run_node
+from soft_dynamics.timing.boot_time import boot_time
 
 _CYCLES_LATE = 2.0  # [-] delay from a motion to its command, through sensor and estimator
 

@@ -10,19 +10,19 @@ from functools import partial
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped
 from std_msgs.msg import Header
 
-from soft_control.loop import Law
-from soft_control.nodes.controller import LATEST, ControllerConfig, ControllerNode
-from soft_control.predictive import PredictiveLaw
+from soft_control.control_loop import Law
+from soft_control.laws.predictive import PredictiveLaw
+from soft_control.laws.task_space import TaskGains, TaskLaw
+from soft_control.nodes.controller_base import LATEST, ControllerConfig, ControllerNode
 from soft_control.references import PosePath
-from soft_control.safety import pose_reference_fault
-from soft_control.task import TaskGains, TaskLaw
-from soft_dynamics.arguments import Array
+from soft_control.safety.state_machine import pose_reference_fault
+from soft_dynamics.array import Array
 from soft_dynamics.errors import shown
 from soft_dynamics.geometry.se3 import inverse, pose_from_rpy
 from soft_dynamics.ros.conversions import pose_to_matrix, time_to_ns
 from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.message_guard import SMALL, subscribe
-from soft_dynamics.ros.run import run_node
+from soft_dynamics.ros.node_main import run_node
 
 _MOCAP_LASTS = 0.5  # [s] after this silence of motion capture, use the trackers
 _MOST_POSES = 500  # in one list; checking more would delay the commands

@@ -14,11 +14,11 @@ from rosbags.interfaces import Qos
 from soft_dynamics.errors import one_line, shown
 from soft_dynamics.strict_yaml import dump, load
 
-from .any_reader import AnyReader
 from .errors import BagError
 from .limits import Budget, unpack_file
+from .message_types import register, register_text, ros_types
 from .repair import METADATA, repair, unfinished
-from .types import register, register_text, ros_types
+from .unindexed_reader import AnyReader
 
 # Of metadata.yaml, which programs write: a bag of 1000 topics has 800 kB and 40,000 entries.
 METADATA_SIZE, METADATA_NODES = 2 * 2**20, 100_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from .any_reader import AnyReader
 from .errors import BagError
+from .message_types import register_text, ros_types
 from .sealing import seal
-from .types import register_text, ros_types
+from .unindexed_reader import AnyReader
 from .writing import STORAGES, NamedWriter, lock
 
 METADATA, ASIDE = 'metadata.yaml', '.finishing'

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .types import standard_types
+from .message_types import standard_types
 from .writing import BagWriter
 
 POSE, WRENCH = 'geometry_msgs/msg/PoseStamped', 'geometry_msgs/msg/WrenchStamped'

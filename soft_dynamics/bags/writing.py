@@ -18,10 +18,10 @@ from rosbags.rosbag2.errors import WriterError
 from rosbags.rosbag2.storage_mcap import McapWriter
 from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
 
-from .any_reader import AnyReader
 from .errors import BagError
+from .message_types import register, standard_types
 from .sealing import seal
-from .types import register, standard_types
+from .unindexed_reader import AnyReader
 
 STORAGES = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
 VERSION: Literal[9] = 9  # of ROS 2 Jazzy

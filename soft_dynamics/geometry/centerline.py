@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import kinematics
-from ..arguments import Array
-from ..chain import ARC, PRISMATIC, Elements
-from ..description import Hinge
+from ..array import Array
+from ..description.robot_description import Hinge
+from ..kernels import kinematics
+from ..kernels.chain import ARC, PRISMATIC, Elements
 
 if TYPE_CHECKING:
-    from ..shape import Shape
+    from ..robot import Shape
 
 
 def element_lengths(chain: Elements) -> Array:

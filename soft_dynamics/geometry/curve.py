@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .. import vec3
-from ..arguments import Array
+from ..array import Array
+from ..kernels import vec3
 from . import se3
 
 

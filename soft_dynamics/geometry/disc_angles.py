@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from ..arguments import Array
+from ..array import Array
 
 ANGLES, QUATERNIONS, RATES = 5, 8, 5
 ALMOST_STRAIGHT = 1e-7  # [rad] nearer to a singular pose alpha and phi of a motion keep their last values

@@ -6,10 +6,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from .. import vec3
-from ..arguments import Array
-from ..entire import entire
-from ..vec3 import Mat3, Vec3, inline
+from ..array import Array
+from ..kernels import vec3
+from ..kernels.arc import entire
+from ..kernels.vec3 import Mat3, Vec3, inline
 from . import so3
 
 

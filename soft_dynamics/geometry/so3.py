@@ -14,10 +14,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from .. import vec3
-from ..arguments import Array
-from ..entire import Entire, entire
-from ..vec3 import Mat3, Vec3, inline
+from ..array import Array
+from ..kernels import vec3
+from ..kernels.arc import Entire, entire
+from ..kernels.vec3 import Mat3, Vec3, inline
 from . import quaternion
 
 quaternion_matrix = inline(quaternion.rotation_matrix)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arguments import Array, as_array
+from ..array import Array, as_array
 from ..robot import Robot
 from .tube import frame_poses
 

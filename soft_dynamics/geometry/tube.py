@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import Array
-from ..description import Arc, Description, Disc, Hinge, Link, Segment, Universal
+from ..array import Array
+from ..description.robot_description import Arc, Description, Disc, Hinge, Link, Segment, Universal
 from ..robot import Robot
 from .se3 import pose_from_rpy
 

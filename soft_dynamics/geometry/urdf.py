@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ..arguments import Array
-from ..description import Arc, Description, Disc, Hinge, Link, Universal
+from ..array import Array
+from ..description.robot_description import Arc, Description, Disc, Hinge, Link, Universal
 from ..robot import Robot
 from . import so3
 from .tube import display_radius, mount_pose

@@ -19,9 +19,9 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from soft_dynamics.bags import BagError, Message, open_bag
 from soft_dynamics.nodes.bag_qos import played_qos
 from soft_dynamics.ros.conversions import time_from_ns
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import SENSOR
-from soft_dynamics.ros.run import run_node
 
 _PERIOD = 0.002  # [s] how often it looks for messages whose time has come
 _ACK_TIMEOUT = 1.0  # [s]

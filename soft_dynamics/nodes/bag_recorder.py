@@ -16,12 +16,12 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from soft_dynamics.bags import STORAGES, BagError, BagWriter
-from soft_dynamics.counters import OK, Status
+from soft_dynamics.diagnostics import OK, Status
 from soft_dynamics.nodes.bag_qos import recorded_qos
 from soft_dynamics.ros.diagnostics import Diagnostics
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.report import report
-from soft_dynamics.ros.run import run_node
 
 _DISCOVERY_PERIOD = 0.5  # [s]
 _PATIENCE = 3.0  # [s] until a topic to record should have a publisher

@@ -14,18 +14,18 @@ import numpy as np
 from rclpy.node import Node
 from soft_robot_suite.srv import ForwardDynamics, InverseDynamics
 
-from soft_dynamics.arguments import Array, as_array
-from soft_dynamics.counters import OK, Status
+from soft_dynamics.array import Array, as_array
+from soft_dynamics.description.robot_files import robot_file
+from soft_dynamics.diagnostics import OK, Status
 from soft_dynamics.errors import SoftRobotError
-from soft_dynamics.nodes.prediction import Prediction
-from soft_dynamics.resources import robot_file
+from soft_dynamics.nodes.prediction_publisher import Prediction
 from soft_dynamics.robot import Robot, load
 from soft_dynamics.ros.conversions import float64s
 from soft_dynamics.ros.diagnostics import Diagnostics
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.report import USER_ERRORS
-from soft_dynamics.ros.run import run_node
-from soft_dynamics.twin import Twin
+from soft_dynamics.simulation.live_model import Twin
 
 _LONGEST_REASON = 1000  # characters in an answer
 

@@ -19,22 +19,22 @@ from tf2_msgs.msg import TFMessage
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
-from soft_dynamics.arguments import Array, as_array
-from soft_dynamics.counters import RateCounter, Status, stream_status
-from soft_dynamics.description import Sensor
-from soft_dynamics.flat_messages import Flat
+from soft_dynamics.array import Array, as_array
+from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.diagnostics import RateCounter, Status, stream_status
 from soft_dynamics.geometry import urdf
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.geometry.tip_path import tip_path
 from soft_dynamics.geometry.tube import segment_pressures, tube
+from soft_dynamics.messages.flat_messages import Flat
 from soft_dynamics.nodes.shape_markers import ArrowMarker, PathMarker, TubeMarker
 from soft_dynamics.robot import load
 from soft_dynamics.ros.conversions import float64s, time_from_ns, time_to_ns, transform_from_matrix
 from soft_dynamics.ros.diagnostics import Diagnostics
 from soft_dynamics.ros.message_guard import LARGEST, SMALL, Refusals, subscribe
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND, DESCRIPTION, SENSOR, STATE
-from soft_dynamics.ros.run import run_node
 
 _TIMEOUT = 1.0  # [s] without a state the stream counts as broken
 _TF_STATIC = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)

@@ -18,8 +18,8 @@ from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Twist, Vector3
 from numpy.typing import ArrayLike, NDArray
 from rclpy.serialization import serialize_message
 
-from soft_dynamics.flat_messages import FIELDS, FlatReader, FlatWriter
 from soft_dynamics.geometry import quaternion
+from soft_dynamics.messages.flat_messages import FIELDS, FlatReader, FlatWriter
 
 try:
     from tf_transformations import quaternion_from_matrix, quaternion_matrix

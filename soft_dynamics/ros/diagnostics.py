@@ -12,7 +12,7 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
-from soft_dynamics.counters import Status
+from soft_dynamics.diagnostics import Status
 from soft_dynamics.errors import one_line
 from soft_dynamics.ros.qos import STATE
 

@@ -15,7 +15,7 @@ from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 
 from soft_dynamics.errors import one_line
-from soft_dynamics.flat_messages import FIELDS
+from soft_dynamics.messages.flat_messages import FIELDS
 from soft_dynamics.ros.conversions import flat_reader
 
 SMALL = 2_000  # [bytes] of a message with one pose or wrench

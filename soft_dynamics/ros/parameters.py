@@ -31,7 +31,7 @@ from rclpy.exceptions import ParameterNotDeclaredException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from soft_dynamics.ros.priority import declare_priority
+from soft_dynamics.ros.realtime import declare_priority
 
 Config = TypeVar('Config')
 

@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import lfilter
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.description import Description
+from soft_dynamics.array import Array
+from soft_dynamics.description.robot_description import Description
 from soft_dynamics.errors import NotConverged
-from soft_dynamics.lag import follow
 from soft_dynamics.robot import Robot
+from soft_dynamics.simulation.first_order_lag import follow
 
-from ..recording import Recording
-from ..smoothing import smoothing_spline
-from .parameters import LAGS, Parameter, apply
+from ..differentiate.smoothing_spline import smoothing_spline
+from ..recordings.recording import Recording
+from .unknowns import LAGS, Parameter, apply
 
 TINY = 1e-30
 SHORT = 3  # samples that a filter needs

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot
 
 from .problem import Problem, Run, Window

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 
-from .parameters import Parameter
+from .multiple_shooting import Shooting
 from .problem import Problem
-from .shooting import Shooting
+from .unknowns import Parameter
 
 WIDE = 0.2  # relative standard deviation from which to warn
 ALIKE = 0.02  # unknowns cannot be separated if a joint change shows this much less than single ones

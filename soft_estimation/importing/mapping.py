@@ -10,9 +10,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
 
+from soft_dynamics.description.robot_files import share_folder
 from soft_dynamics.errors import shown
 from soft_dynamics.reader import LABEL, NAME, TOPIC, quantity, read
-from soft_dynamics.resources import share_folder
 from soft_dynamics.strict_yaml import YamlError, load
 
 from .errors import MappingError

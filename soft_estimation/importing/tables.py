@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from soft_dynamics.arguments import Array
-from soft_dynamics.files import read_bounded
+from soft_dynamics.array import Array
+from soft_dynamics.atomic_files import read_bounded
 
 from .errors import ImportTrouble
 from .mapping import Mapping

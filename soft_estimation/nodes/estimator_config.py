@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from soft_dynamics.description import Sensor
+from soft_dynamics.description.robot_description import Sensor
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot, load
-from soft_estimation.differentiator import DifferentiatorConfig
-from soft_estimation.model_filter import FilterConfig, ModelFilter
-from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.differentiate.differentiator import DifferentiatorConfig
+from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
+from soft_estimation.kalman.model_filter import FilterConfig, ModelFilter
 
 METHODS = ('model', 'differentiator')
 POSE_KINDS = ('mocap', 'vive')

@@ -9,12 +9,12 @@ import numpy as np
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from rclpy.node import Node
 
-from soft_dynamics.arguments import Array
+from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot
 from soft_dynamics.ros.conversions import time_from_ns, wrench_from_array
 from soft_dynamics.ros.qos import STATE
-from soft_estimation.external_wrench import WrenchObserver
-from soft_estimation.loads import TipLoad, TipLoadOfStates
+from soft_estimation.loads.external_wrench import WrenchObserver
+from soft_estimation.loads.tip_load import TipLoad, TipLoadOfStates
 
 WRENCH_PERIOD = (
     0.05  # [s] period of the external wrench, which costs half as much as a state and has a lag of 0.1 s

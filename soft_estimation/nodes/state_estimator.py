@@ -10,22 +10,22 @@ from typing import Any
 import numba
 from soft_robot_suite.msg import SoftState
 
-from soft_dynamics.counters import ERROR, OK, STALE, WARN, RateCounter, Status, stream_status
+from soft_dynamics.diagnostics import ERROR, OK, STALE, WARN, RateCounter, Status, stream_status
 from soft_dynamics.errors import SoftRobotError, one_line
-from soft_dynamics.pace import Pace
 from soft_dynamics.ros.diagnostics import Diagnostics
 from soft_dynamics.ros.lifecycle import ManagedNode
 from soft_dynamics.ros.message_watchdog import MessageWatchdog
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import STATE
-from soft_dynamics.ros.run import run_node
-from soft_dynamics.stamp_clock import StampClock
-from soft_estimation.in_order import InOrder
+from soft_dynamics.timing.rate_limiter import Pace
+from soft_dynamics.timing.stamp_clock import StampClock
+from soft_estimation.kalman.warm_up import warm_up
 from soft_estimation.nodes.estimator_config import POSE_KINDS, Config, Setup
 from soft_estimation.nodes.load_outputs import LoadOutputs
-from soft_estimation.nodes.sensor_inputs import Sample, SensorInputs
+from soft_estimation.nodes.sensor_subscriptions import Sample, SensorInputs
 from soft_estimation.nodes.state_message import StateMessage
-from soft_estimation.warm_up import warm_up
+from soft_estimation.reorder_buffer import InOrder
 
 FUTURE_LIMIT = 0.1  # [s] largest lead of a stamp over the clock
 LEAP = 2.0  # [s] the same with at_samples, because the clock of a fast bag is coarse

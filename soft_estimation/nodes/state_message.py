@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from soft_robot_suite.msg import SoftState
 
-from soft_dynamics.flat_messages import FlatWriter
+from soft_dynamics.messages.flat_messages import FlatWriter
 from soft_dynamics.robot import Robot
 from soft_dynamics.ros.conversions import flat_writer, float64s
 

@@ -21,7 +21,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from soft_dynamics.bags import BagWriter, open_bag
-from soft_dynamics.bags.types import standard_types
+from soft_dynamics.bags.message_types import standard_types
 from soft_dynamics.bags.writing import VERSION
 from soft_dynamics.nodes.bag_qos import played_qos, recorded_qos
 from soft_dynamics.ros.conversions import float64s, time_from_ns, time_to_ns

@@ -20,14 +20,14 @@ from ros.test_virtual_rig import full_robot
 from soft_robot_suite.msg import ChamberPressures
 from std_srvs.srv import Trigger
 
-from soft_control.configuration import ConfigurationLaw
+from soft_control.laws.configuration_space import ConfigurationLaw
 from soft_control.nodes.configuration_controller import ConfigurationController
-from soft_control.nodes.controller import ControllerNode
+from soft_control.nodes.controller_base import ControllerNode
 from soft_control.nodes.task_controller import TaskController
-from soft_control.safety import Memory, Mode, State
-from soft_dynamics.boot_time import boot_time
-from soft_dynamics.resources import robot_file
+from soft_control.safety.state_machine import Memory, Mode, State
+from soft_dynamics.description.robot_files import robot_file
 from soft_dynamics.ros.conversions import float64s, time_from_ns
+from soft_dynamics.timing.boot_time import boot_time
 
 
 @pytest.fixture

@@ -18,12 +18,12 @@ from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import ControlLoop
-from soft_control.predictive import PredictiveGains, PredictiveLaw
+from soft_control.control_loop import ControlLoop
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
+from soft_control.laws.predictive import PredictiveGains, PredictiveLaw
+from soft_control.laws.task_space import TaskGains, TaskLaw
 from soft_control.references import JointPath, PosePath
-from soft_control.safety import State
-from soft_control.task import TaskGains, TaskLaw
+from soft_control.safety.state_machine import State
 from soft_dynamics.robot import load
 from soft_dynamics.ros.conversions import float64s, pose_from_arrays, time_to_seconds
 from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE

@@ -16,12 +16,12 @@ from diagnostic_msgs.msg import DiagnosticArray
 from soft_robot_suite.msg import ChamberPressures, SoftState
 from soft_robot_suite.srv import ForwardDynamics, InverseDynamics
 
+from soft_dynamics.description.robot_files import robot_file, robot_names
 from soft_dynamics.nodes.dynamics import warm_up
-from soft_dynamics.resources import robot_file, robot_names
 from soft_dynamics.robot import load
 from soft_dynamics.ros.conversions import float64s, time_from_seconds, time_to_seconds
 from soft_dynamics.ros.qos import SENSOR, STATE
-from soft_dynamics.twin import Twin
+from soft_dynamics.simulation.live_model import Twin
 
 NODE = 'soft_dynamics.nodes.dynamics'
 Q = np.zeros(8)  # of the honeycomb arm

@@ -30,7 +30,7 @@ from soft_dynamics.ros.conversions import (
     wrench_to_array,
 )
 from soft_dynamics.ros.qos import SENSOR, STATE
-from soft_estimation.configuration import frame_index
+from soft_estimation.inverse_kinematics.pose_tracking import frame_index
 
 NODE = 'soft_estimation.nodes.state_estimator'
 START = 120.0  # [s] more than the compiler takes when nothing is cached

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from soft_control.allocation import BALANCE, EASE, Allocation, first_actuated
-from soft_control.box import minimise_in_box
+from soft_control.allocation.box_qp import minimise_in_box
+from soft_control.allocation.pressure_allocation import BALANCE, EASE, Allocation, first_actuated
 from soft_dynamics.robot import Robot, load
 
 RANDOM = np.random.default_rng(6)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from loop_bench import DT, LIMITS, ROBOT, Bench
 
-from soft_control.safety import Mode, State
+from soft_control.safety.state_machine import Mode, State
 from soft_dynamics.errors import SingularInertia
 from soft_dynamics.geometry.se3 import moved, pose_error
 

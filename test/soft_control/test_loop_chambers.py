@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from loop_bench import Bench
 
-from soft_control.safety import Memory, Mode
+from soft_control.safety.state_machine import Memory, Mode
 
 
 class Chambers:

@@ -10,9 +10,9 @@ from closed_loop import robot_of
 from loop_bench import DT, LIMITS, Bench
 
 from benchmarks.lying_states import BEGIN_T, HONEST, LIES, ROBOTS, Lie, frozen, run
-from soft_control.force_balance import LOAD, ForceBalance
-from soft_control.safety import Mode, State
-from soft_control.valves import Valves
+from soft_control.allocation.valve_model import Valves
+from soft_control.safety.force_balance import LOAD, ForceBalance
+from soft_control.safety.state_machine import Mode, State
 from soft_dynamics.frozen_samples import MOVED, REPEATS, FrozenSamples
 
 OF_STATES = [lie for lie in LIES if not lie.of_poses]

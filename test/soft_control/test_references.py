@@ -10,9 +10,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from soft_control import references
-from soft_control.plausible import Plausible
 from soft_control.references import JointPath, JointSample, PosePath
-from soft_control.safety import Limits
+from soft_control.safety.plausibility import Plausible
+from soft_control.safety.state_machine import Limits
 from soft_dynamics.geometry import se3
 
 START = JointSample(np.array([0.1, -0.2]), np.array([0.3, 0.0]), np.array([0.0, 0.5]))

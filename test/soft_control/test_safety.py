@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from closed_loop import robot_of
 
-from soft_control.plausible import Plausible
-from soft_control.safety import (
+from soft_control.safety.plausibility import Plausible
+from soft_control.safety.state_machine import (
     Limits,
     Memory,
     Mode,

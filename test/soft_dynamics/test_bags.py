@@ -16,8 +16,8 @@ import yaml
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
 from soft_dynamics.bags import BagError, BagWriter, Message, open_bag
+from soft_dynamics.bags.message_types import register, standard_types
 from soft_dynamics.bags.sealing import NO_INDEX, seal_mcap
-from soft_dynamics.bags.types import register, standard_types
 
 STATE, STRING = 'soft_robot_suite/msg/SoftState', 'std_msgs/msg/String'
 START_NS = 1_700_000_000_123_456_789

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 import soft_dynamics as sd
-from soft_dynamics.resources import robot_file
+from soft_dynamics.description.robot_files import robot_file
 
 LINK = {'name': 'b', 'type': 'link', 'length': 0.1, 'mass': 0.2}
 DISC = {'name': 'd', 'type': 'disc', 'thread_length': 1.0, 'radius': 1.0, 'mass': 1.0}

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import soft_dynamics as sd
 from soft_dynamics import strict_yaml
+from soft_dynamics.description.robot_files import robot_file, robot_names, share_folder
 from soft_dynamics.errors import shown
-from soft_dynamics.resources import robot_file, robot_names, share_folder
 from soft_dynamics.strict_yaml import YamlError, dump, load, parse
 from soft_estimation.importing import MappingError, load_mapping
 from soft_hw_bridge.pressure.register_map import load_register_map
@@ -336,7 +336,7 @@ def test_files_that_are_no_files(tmp_path: Path) -> None:
 
 
 def test_shipped_robots_are_written_and_read_back(tmp_path: Path) -> None:
-    from soft_dynamics.writer import write_description
+    from soft_dynamics.description.writer import write_description
 
     for name in robot_names():
         write_description(tmp_path / f'{name}.yaml', sd.load(name).description, robot_file(name).name)

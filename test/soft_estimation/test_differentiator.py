@@ -9,8 +9,8 @@ import pytest
 
 import soft_dynamics as sd
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.differentiator import Differentiator, DifferentiatorConfig
-from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.differentiate.differentiator import Differentiator, DifferentiatorConfig
+from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
 
 T = np.arange(0.0, 3.0, 0.005)
 

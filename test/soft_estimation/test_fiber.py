@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.geometry.curve import integrate_curve
-from soft_estimation.fiber import frames_along, hinge_angles, link_errors, spline
+from soft_estimation.inverse_kinematics.fiber_shape import frames_along, hinge_angles, link_errors, spline
 
 S = 0.0008 * np.arange(212)
 

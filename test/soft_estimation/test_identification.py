@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from identification_truth import bending_recording, deviations, recorded, wrong
 
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.errors import NotConverged
-from soft_dynamics.lag import follow
 from soft_dynamics.robot import Robot
+from soft_dynamics.simulation.first_order_lag import follow
+from soft_estimation.differentiate.smoothing_spline import smoothing_spline
 from soft_estimation.identification import METHODS, Options, identify, problem_of
-from soft_estimation.identification import mehl as mehl_way
-from soft_estimation.identification.options import Checkpoint
-from soft_estimation.identification.parameters import apply, select
+from soft_estimation.identification.budget import Checkpoint
+from soft_estimation.identification.damped_sinusoids import fit_swing
+from soft_estimation.identification.methods import mehl as mehl_way
+from soft_estimation.identification.particle_swarm import minimise
 from soft_estimation.identification.problem import follow_evenly
 from soft_estimation.identification.sensitivity import slopes
-from soft_estimation.identification.sinusoids import fit_swing
-from soft_estimation.identification.swarm import minimise
-from soft_estimation.smoothing import smoothing_spline
+from soft_estimation.identification.unknowns import apply, select
 
 SHARED = ('*.stiffness', '*.damping')
 BUDGET = {'least_squares': Options(starts=1), 'jensen': Options(trials=80), 'godage': Options(trials=250)}

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from identification_truth import bending_recording, rectangle, wrong
 
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
+from soft_dynamics.description.writer import write_description
 from soft_dynamics.robot import Robot
-from soft_dynamics.writer import write_description
+from soft_estimation.commands.identify import main
 from soft_estimation.identification.problem import Problem
-from soft_estimation.identify import main
 from tools.made_bag import Rig, write_bag
 
 
@@ -186,8 +186,8 @@ def test_an_interrupted_command_goes_on_where_it_was(lab, bag, capsys, monkeypat
 
 KILLED = """
 import os, signal, sys
-from soft_estimation.identification.options import Checkpoint
-from soft_estimation.identify import main
+from soft_estimation.identification.budget import Checkpoint
+from soft_estimation.commands.identify import main
 save = Checkpoint.save
 def save_and_die(self, state):
     save(self, state)
@@ -232,7 +232,7 @@ def test_a_result_that_cannot_be_written_is_not_searched_again(lab, capsys, monk
 
     monkeypatch.setattr(Problem, 'run', counted)
     with monkeypatch.context() as disk:
-        disk.setattr('soft_dynamics.writer.write_new', full)
+        disk.setattr('soft_dynamics.description.writer.write_new', full)
         assert command(lab) == 2
     assert 'No space left' in capsys.readouterr().err
     first, calls[0] = calls[0], 0

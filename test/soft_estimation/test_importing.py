@@ -10,14 +10,13 @@ import c3d
 import numpy as np
 import pytest
 import yaml
+from real_recordings import RECORDINGS, needs_recordings
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.bags import open_bag
-from soft_estimation.import_recording import main
+from soft_estimation.commands.import_recording import main
 from soft_estimation.importing import MappingError, load_mapping, mapping_names
 
-ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT.parent / 'shared' / 'data'
 CSV = """time,p1,p2,x,y,z,qx,qy,qz,qw,fx,fy,fz,tx,ty,tz,a1
 0.00,1.0,2.0,10,20,30,0,0,0,1,1,2,3,4,5,6,90
 0.01,1.5,2.5,11,20,30,0,0,0.6,0.8,1,2,3,4,5,6,90
@@ -328,12 +327,12 @@ REAL = [
 
 
 @pytest.mark.real_data
-@pytest.mark.skipif(not DATA.is_dir(), reason='no recordings of real robots in ../shared/data')
+@needs_recordings
 @pytest.mark.parametrize(('file', 'mapping', 'topic', 'seconds'), REAL, ids=[row[1] for row in REAL])
 def test_recordings_of_real_robots_become_bags(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, mapping: str, topic: str, seconds: float
 ) -> None:
-    assert main([str(DATA / file), mapping, '--out', str(tmp_path / 'bag')]) == 0
+    assert main([str(RECORDINGS / file), mapping, '--out', str(tmp_path / 'bag')]) == 0
     assert f'{seconds:.2f} s' in capsys.readouterr().out
     with open_bag(tmp_path / 'bag') as bag:
         assert bag.counts[topic] > 100
@@ -341,9 +340,9 @@ def test_recordings_of_real_robots_become_bags(
 
 
 @pytest.mark.real_data
-@pytest.mark.skipif(not DATA.is_dir(), reason='no recordings of real robots in ../shared/data')
+@needs_recordings
 def test_plates_of_the_two_segment_arm_never_turn_over(tmp_path: Path) -> None:
-    file = DATA / 'asu_two_segment_arm' / 'apr_18_data_collect_1.txt.gz'
+    file = RECORDINGS / 'asu_two_segment_arm' / 'apr_18_data_collect_1.txt.gz'
     assert main([str(file), 'asu_two_segment_arm', '--out', str(tmp_path / 'bag')]) == 0
     with open_bag(tmp_path / 'bag') as bag:
         for plate in ('base', 'mid', 'tip'):

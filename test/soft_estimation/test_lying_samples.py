@@ -12,9 +12,9 @@ from benchmarks.estimation_rig import model
 from benchmarks.lying_states import BEGIN_T, LIES, SHIFT, Lie, run, shifted_body
 from soft_dynamics.frozen_samples import REPEATS
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.innovations import Innovations, Verdict, are_explained
-from soft_estimation.model_filter import ModelFilter
-from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
+from soft_estimation.kalman.gating import Innovations, Verdict, are_explained
+from soft_estimation.kalman.model_filter import ModelFilter
 
 PERIOD = 0.01  # [s]
 BENT = np.array([0.4, -0.3, 0.3, 0.2, -0.4, 0.3, 0.3, -0.4])

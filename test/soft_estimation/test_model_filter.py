@@ -13,9 +13,9 @@ from scipy.stats import chi2
 
 import soft_dynamics as sd
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.kernels import discretise
-from soft_estimation.model_filter import FilterConfig, ModelFilter
-from soft_estimation.process import Belief, Process, ProcessNoise
+from soft_estimation.kalman.kernels import discretise
+from soft_estimation.kalman.model_filter import FilterConfig, ModelFilter
+from soft_estimation.kalman.process_model import Belief, Process, ProcessNoise
 
 FINGER = {
     'format': 1,

@@ -11,7 +11,7 @@ import pytest
 import soft_dynamics as sd
 from soft_dynamics.bags import BagError, BagWriter, SampleWriter
 from soft_dynamics.robot import load
-from soft_estimation.recording import Recording, read_recording, resample
+from soft_estimation.recordings.recording import Recording, read_recording, resample
 from tools.made_bag import START_NS, Rig, driven, write_bag
 
 SECONDS = 3.0
