@@ -33,9 +33,7 @@ class Motion(NamedTuple):
 class DifferentiatorConfig:
     """Bandwidth, noise and gate."""
 
-    bandwidth: float = quantity(
-        10.0, unit='cut-off; faster motion counts as noise', doc='what is faster is noise'
-    )
+    bandwidth: float = quantity(10.0, unit='Hz', doc='cut-off; faster motion counts as noise')
     noise: float = quantity(1e-3, unit='rad or m', doc='standard deviation of a sample')
     gate: float = quantity(
         60.0,
@@ -43,8 +41,8 @@ class DifferentiatorConfig:
     )
     timeout: float = quantity(
         0.25,
-        unit='without an accepted sample, restart at the next one',
-        doc='without a sample let in, the next one is the new start',
+        unit='s',
+        doc='without an accepted sample, restart at the next one',
     )
 
     def __post_init__(self) -> None:

@@ -77,9 +77,9 @@ class Pose:
     reference: float = quantity(0.0, unit='s', least=0.0)
     drop_repeats: float = quantity(
         0.0,
-        unit='drop rows that repeat the previous one within this time',
+        unit='s',
         least=0.0,
-        doc='leave out what repeats within this time',
+        doc='drop rows that repeat the previous one within this time',
     )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
@@ -102,9 +102,9 @@ class Point:
     unit: LengthUnit = 'm'
     drop_repeats: float = quantity(
         0.0,
-        unit='drop rows that repeat the previous one within this time',
+        unit='s',
         least=0.0,
-        doc='leave out what repeats within this time',
+        doc='drop rows that repeat the previous one within this time',
     )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
@@ -125,9 +125,9 @@ class Pressures:
     unit: Literal['Pa', 'kPa', 'MPa', 'bar', 'mbar', 'psi'] = 'Pa'
     drop_repeats: float = quantity(
         0.0,
-        unit='drop rows that repeat the previous one within this time',
+        unit='s',
         least=0.0,
-        doc='leave out what repeats within this time',
+        doc='drop rows that repeat the previous one within this time',
     )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
@@ -151,9 +151,9 @@ class Wrench:
     torque_unit: Literal['N m', 'N mm'] = 'N m'
     drop_repeats: float = quantity(
         0.0,
-        unit='drop rows that repeat the previous one within this time',
+        unit='s',
         least=0.0,
-        doc='leave out what repeats within this time',
+        doc='drop rows that repeat the previous one within this time',
     )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
@@ -169,9 +169,9 @@ class Joints:
     unit: AngleUnit = 'rad'
     drop_repeats: float = quantity(
         0.0,
-        unit='drop rows that repeat the previous one within this time',
+        unit='s',
         least=0.0,
-        doc='leave out what repeats within this time',
+        doc='drop rows that repeat the previous one within this time',
     )
     missing: Literal['refuse', 'drop'] = 'refuse'
 

@@ -53,18 +53,18 @@ class ProcessNoise:
     force: float = quantity(0.001, unit='1/sqrt(Hz)', doc='white disturbance')
     drift: float = quantity(
         0.05,
-        unit='random walk of the unknown force; 0: no unknown force',
-        doc='random walk of the unknown force; 0: there is none',
+        unit='1/sqrt(s)',
+        doc='random walk of the unknown force; 0: no unknown force',
     )
     blind_drift: float = quantity(
         1.0,
-        unit='the same while pressures are missing; at least drift',
-        doc='the same while the pressures are not heard; not less than drift',
+        unit='1/sqrt(s)',
+        doc='the same while pressures are missing; at least drift',
     )
     memory: float = quantity(
         2.0,
-        unit='time in which the unknown force is forgotten unless confirmed',
-        doc='after which the unknown force is forgotten, unless seen',
+        unit='s',
+        doc='time in which the unknown force is forgotten unless confirmed',
     )
     base_acceleration: float = quantity(
         0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white acceleration noise of a moving base'

@@ -20,15 +20,15 @@ POSE_KINDS = ('mocap', 'vive')
 class Config:
     """Parameters of the node."""
 
-    robot: str = quantity('shipped robot or robot file', doc='shipped robot or file of one')
+    robot: str = quantity('honeycomb_arm', doc='shipped robot or robot file')
     method: str = quantity('model', doc='model or differentiator (poses only, no dynamics)')
     sensors: tuple[str, ...] = quantity(
         (), doc='sensors of the robot file to use; empty: all that the method supports'
     )
     rate: float = quantity(
         200.0,
-        unit='largest rate of the state; the docs say when it is published',
-        doc='of the state, two thirds of it at least; see the docs for when it is published',
+        unit='Hz',
+        doc='largest rate of the state; the docs say when it is published',
     )
     sensor_rate: float = quantity(
         125.0,
@@ -37,8 +37,8 @@ class Config:
     )
     blackout_limit: float = quantity(
         0.3,
-        unit='stop publishing if the last accepted sample that shows the shape is older',
-        doc='without a sample let in that shows the shape no state is published',
+        unit='s',
+        doc='stop publishing if the last accepted sample that shows the shape is older',
     )
     at_samples: bool = quantity(
         False,

@@ -163,10 +163,7 @@ def _topics(bag: Bag, robot: Robot, source: str) -> dict[str, str]:
     fiber = find(bag, 'fiber/shape') if any(sensor.kind == 'fiber' for sensor in sensors) else None
     if not poses and not fiber:
         tails = [*wanted.values(), *(['fiber/shape'] if any(s.kind == 'fiber' for s in sensors) else [])]
-        wish = (
-            'none, because its file has no such sensor'.join(tails)
-            or 'none, for its file names no such sensor'
-        )
+        wish = ', '.join(tails) or 'none, because its file has no such sensor'
         have = ', '.join(sorted(bag.topics)) or 'none'
         also = '' if source == 'poses' else 'state or '
         raise BagError(bag.path, f'has no {also}poses of {robot.name} (topics {wish}); it has {have}')

@@ -96,9 +96,7 @@ def _sections(robot: Robot, validation: Validation) -> list[str]:
             )
         )
     if validation.recording.pressure.shape[1]:
-        sections.append(
-            _section('Inputs of the model.', 'What drove the model.', pressures_figure(robot, validation))
-        )
+        sections.append(_section('Pressures', 'Inputs of the model.', pressures_figure(robot, validation)))
     return sections
 
 
