@@ -96,13 +96,19 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         epilog=f'{METHOD} Benchmarks: {", ".join(BENCHMARKS)}.',
     )
     parser.add_argument(
-        '--quick', action='store_true', help='half a minute: fewer repetitions, no C++, no starts'
+        '--quick',
+        action='store_true',
+        help='take half a minute: fewer repetitions, no C++, no start-up times',
     )
     parser.add_argument(
-        '--only', metavar='PATTERN', default='', help='benchmarks whose name matches, e.g. inverse'
+        '--only', metavar='PATTERN', default='', help='run benchmarks whose name matches, e.g. inverse'
     )
     parser.add_argument(
-        '--json', metavar='PATH', type=Path, default=HERE / 'latest.json', help='default: %(default)s'
+        '--json',
+        metavar='PATH',
+        type=Path,
+        default=HERE / 'latest.json',
+        help='result file; default: %(default)s',
     )
     parser.add_argument('--write-docs', action='store_true', help=f'also write docs/benchmarks/{DOCS.name}')
     options = parser.parse_args(arguments)
