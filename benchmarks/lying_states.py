@@ -146,8 +146,8 @@ LIES = (
     Lie('one body shifted by 3 cm', BEGIN_T, shifted_body, True),
 )
 HONEST = (
-    Lie('honest state', math.inf, frozen),
-    Lie('honest poses', math.inf, frozen_poses, True),
+    Lie('correct state', math.inf, frozen),
+    Lie('correct poses', math.inf, frozen_poses, True),
 )
 
 
@@ -286,7 +286,7 @@ def row(name: str, what: str, found: Outcome) -> str:
 
 
 def table(seconds: float) -> list[str]:
-    lines = ['| robot | lie | vented after | peak pressure | at full pressure | largest error | reason |']
+    lines = ['| robot | input | vented after | peak pressure | at full pressure | largest error | reason |']
     lines.append('|---|---|---|---|---|---|---|')
     print(*lines, sep='\n')
     for name in ROBOTS:

@@ -116,7 +116,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         names = [name for name in BENCHMARKS if not (options.quick and name.startswith(SLOW))]
         options.names = [name for name in names if re.search(options.only, name)]
     except re.error as error:
-        parser.error(f'--only: {options.only!r} is no regular expression: {error}')
+        parser.error(f'--only: {options.only!r} is not a regular expression: {error}')
     if not options.names:
         parser.error(f'--only: {options.only!r} matches none of {", ".join(names)}')
     if not options.json.parent.is_dir():

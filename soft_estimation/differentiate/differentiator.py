@@ -33,16 +33,16 @@ class Motion(NamedTuple):
 class DifferentiatorConfig:
     """Bandwidth, noise and outlier gate."""
 
-    bandwidth: float = quantity(
-        10.0, unit='Hz', doc='highest frequency of the motion; faster changes count as noise'
-    )
+    bandwidth: float = quantity(10.0, unit='Hz', doc='cut-off; faster motion counts as noise')
     noise: float = quantity(1e-3, unit='rad or m', doc='standard deviation of a sample')
     gate: float = quantity(
         60.0,
         doc='reject samples further off than this many standard deviations; the release of a light tip is 50 off',
     )
     timeout: float = quantity(
-        0.25, unit='s', doc='restart at the next sample after this time without an accepted one'
+        0.25,
+        unit='s',
+        doc='without an accepted sample, restart at the next one',
     )
 
     def __post_init__(self) -> None:

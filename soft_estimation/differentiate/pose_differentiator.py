@@ -44,7 +44,7 @@ class PoseDifferentiator:
         if open_coordinates.size:
             raise ValueError(
                 f'{robot.name}: the differentiator needs a tracked body at the end of every soft segment; '
-                f'{", ".join(bodies) or "none"} leave {robot.coordinate_names[open_coordinates[0]]} open'
+                f'{", ".join(bodies) or "no body"} cannot determine {robot.coordinate_names[open_coordinates[0]]}'
             )
         self._differentiator = Differentiator(robot.nq, config)
         self._max_residual = max_residual

@@ -76,7 +76,10 @@ class Pose:
     trust: Literal['all', 'normal'] = 'all'
     reference: float = quantity(0.0, unit='s', least=0.0)
     drop_repeats: float = quantity(
-        0.0, unit='s', least=0.0, doc='leave out rows that repeat within this time'
+        0.0,
+        unit='s',
+        least=0.0,
+        doc='drop rows that repeat the previous one within this time',
     )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
@@ -98,7 +101,10 @@ class Point:
     marker: str = quantity('', form=LABEL)
     unit: LengthUnit = 'm'
     drop_repeats: float = quantity(
-        0.0, unit='s', least=0.0, doc='leave out rows that repeat within this time'
+        0.0,
+        unit='s',
+        least=0.0,
+        doc='drop rows that repeat the previous one within this time',
     )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
@@ -118,7 +124,10 @@ class Pressures:
     constants: Floats = ()
     unit: Literal['Pa', 'kPa', 'MPa', 'bar', 'mbar', 'psi'] = 'Pa'
     drop_repeats: float = quantity(
-        0.0, unit='s', least=0.0, doc='leave out rows that repeat within this time'
+        0.0,
+        unit='s',
+        least=0.0,
+        doc='drop rows that repeat the previous one within this time',
     )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
@@ -141,7 +150,10 @@ class Wrench:
     force_unit: Literal['N', 'mN'] = 'N'
     torque_unit: Literal['N m', 'N mm'] = 'N m'
     drop_repeats: float = quantity(
-        0.0, unit='s', least=0.0, doc='leave out rows that repeat within this time'
+        0.0,
+        unit='s',
+        least=0.0,
+        doc='drop rows that repeat the previous one within this time',
     )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
@@ -156,7 +168,10 @@ class Joints:
     columns: Texts = quantity(form=LABEL)
     unit: AngleUnit = 'rad'
     drop_repeats: float = quantity(
-        0.0, unit='s', least=0.0, doc='leave out rows that repeat within this time'
+        0.0,
+        unit='s',
+        least=0.0,
+        doc='drop rows that repeat the previous one within this time',
     )
     missing: Literal['refuse', 'drop'] = 'refuse'
 

@@ -52,10 +52,19 @@ class ProcessNoise:
 
     force: float = quantity(0.001, unit='1/sqrt(Hz)', doc='white disturbance')
     drift: float = quantity(
-        0.05, unit='1/sqrt(s)', doc='random walk of the unknown force; 0: no unknown force'
+        0.05,
+        unit='1/sqrt(s)',
+        doc='random walk of the unknown force; 0: no unknown force',
     )
     blind_drift: float = quantity(
-        1.0, unit='1/sqrt(s)', doc='drift while no pressures arrive; at least drift'
+        1.0,
+        unit='1/sqrt(s)',
+        doc='the same while pressures are missing; at least drift',
+    )
+    memory: float = quantity(
+        2.0,
+        unit='s',
+        doc='time in which the unknown force is forgotten unless confirmed',
     )
     memory: float = quantity(2.0, unit='s', doc='time constant with which an unobserved unknown force decays')
     base_acceleration: float = quantity(

@@ -18,7 +18,7 @@ from .process_model import Belief, Process
 from .sensor_models import PoseSet
 
 RUN, ENOUGH = 5, 3  # sets of poses considered, and needed to abandon a known state
-RUN_TIME = 0.1  # [s] if RUN sets take longer, they are too rare to be compared
+RUN_TIME = 0.1  # [s] if ENOUGH sets take longer, they are too rare to be compared
 EXPLAINED = 0.5  # largest fraction of the misfit that may remain at a restart
 TOLERANCE = 0.05  # [rad or m] largest deviation of poses from one motion
 SIGMAS = (

@@ -20,17 +20,15 @@ POSE_KINDS = ('mocap', 'vive')
 class Config:
     """Parameters of the node."""
 
-    robot: str = quantity('honeycomb_arm', doc='name of a shipped robot, or path of a robot file')
-    method: str = quantity(
-        'model', doc='estimation method: model or differentiator (poses only, no dynamics)'
-    )
+    robot: str = quantity('honeycomb_arm', doc='shipped robot or robot file')
+    method: str = quantity('model', doc='model or differentiator (poses only, no dynamics)')
     sensors: tuple[str, ...] = quantity(
         (), doc='sensors of the robot file to use; empty: all that the method supports'
     )
     rate: float = quantity(
         200.0,
         unit='Hz',
-        doc='maximum rate of states; the actual rate is at least two thirds of it (docs/estimation.md)',
+        doc='largest rate of the state; the docs say when it is published',
     )
     sensor_rate: float = quantity(
         125.0,
@@ -38,7 +36,9 @@ class Config:
         doc='maximum rate of samples used from each sensor, or `rate` if that is higher',
     )
     blackout_limit: float = quantity(
-        0.3, unit='s', doc='stop publishing after this time without an accepted sample of the shape'
+        0.3,
+        unit='s',
+        doc='stop publishing if the last accepted sample that shows the shape is older',
     )
     at_samples: bool = quantity(
         False,

@@ -134,7 +134,9 @@ def _all_observed(path: Path, robot: Robot, observed: Any, poses: Mapping[str, S
     first = MOVING_BASE if robot.description.base.type == 'prescribed' else 0
     if not np.all(observed[first:]):
         name = robot.coordinate_names[first + int(np.argmin(observed[first:]))]
-        raise BagError(path, f'poses of {", ".join(poses)} leave the coordinate {name} of {robot.name} open')
+        raise BagError(
+            path, f'poses of {", ".join(poses)} do not determine the coordinate {name} of {robot.name}'
+        )
 
 
 def _hinges(robot: Robot, sample: ShapeSample, _near: Array) -> Array:

@@ -115,7 +115,7 @@ def test_a_damaged_file_of_arrays_is_one_line(lab, capsys) -> None:
         (lab / 'run.npz').write_bytes(damaged)
         assert command(lab) == 2
         error = capsys.readouterr().err
-        assert 'run.npz: damaged, cut short or not a file of plain arrays' in error
+        assert 'run.npz: damaged, truncated or not a file of plain arrays' in error
         assert error.count('identify: ') == 1
 
 

@@ -295,9 +295,9 @@ def test_all_mistakes_of_a_mapping_are_listed(tmp_path: Path) -> None:
 
 def test_the_robot_is_checked_on_request(bench: Bench) -> None:
     line = bench.refusal(CSV, 'run.csv', '--robot', 'honeycomb_arm', topics=[PRESSURES])
-    assert 'left is no chamber of honeycomb_arm; it has segment1_p1' in line
+    assert 'left is not a chamber of honeycomb_arm; it has segment1_p1' in line
     line = bench.refusal(CSV, 'run.csv', '--robot', 'honeycomb_arm', topics=[POSE])
-    assert 'mocap/tip/pose is no sensor of honeycomb_arm; it has mocap/plate0/pose' in line
+    assert 'mocap/tip/pose is not a sensor of honeycomb_arm; it has mocap/plate0/pose' in line
     chambers = {**PRESSURES, 'chambers': ['segment1_p1', 'segment1_p2'], 'unit': 'bar'}
     line = bench.refusal(CSV.replace('2.5', '25'), 'run.csv', '--robot', 'honeycomb_arm', topics=[chambers])
     assert 'pressure/measured: 2.5e+06 Pa if in bar; the limit of honeycomb_arm is 2.5e+05 Pa' in line
