@@ -100,7 +100,7 @@ class SampleWatch:
         actuation = tracking.robot.description.actuation
         self.largest_pressure = max(actuation.pressure_max, -actuation.pressure_min)  # [Pa]
         self._frozen: dict[tuple[str, ...], FrozenSamples] = {}
-        self.pressure: Array = np.zeros(len(tracking.robot.chamber_names))  # [Pa] that was heard last
+        self.pressure: Array = np.empty(0)  # [Pa] that was heard last; the first ones heard are no motion
 
     def check(self, measurement: Measurement) -> None:
         """Refuse frozen samples with a ValueError."""

@@ -200,8 +200,9 @@ class ShapePublisher(Node):
         _, model, names, _ = msg.texts
         if names != self._robot.coordinate_names:
             raise ValueError(f'it is of {model[:100] or "?"}, expected the coordinates of {self._robot.name}')
+        q = as_array('q', msg.arrays[0])  # also of states that come too soon to be shown
         if self._due(kind, msg.stamp_ns):
-            self._show(as_array('q', msg.arrays[0]), kind, time_from_ns(msg.stamp_ns))
+            self._show(q, kind, time_from_ns(msg.stamp_ns))
 
     def _show(self, q: Array, kind: str, stamp: object) -> None:
         """Publish what somebody looks at: to make the pictures takes more time than all else here."""

@@ -146,14 +146,18 @@ class Rig:
         return ShapeSamples(arc_length=float64s(s), points=float64s(points.ravel()))
 
     def run(self, until: Callable[[], Any], what: str, offset: float = 0.0, late: float = 0.0) -> None:
-        """Publish about a hundred times a second until the condition holds."""
+        """Publish about a hundred times a second until the condition holds; the node may first take START to begin."""
 
         def step() -> Any:
             self.publish(time_from_ns(time.time_ns() - round(late * 1e9)), offset)
             self.client.spin_for(0.01)
             return until()
 
-        self.client.spin_until(step, what, START)
+        self.client.spin_until(lambda: step() or self.values(), 'diagnostics', START)
+        try:
+            self.client.spin_until(step, what)
+        except TimeoutError as error:
+            raise TimeoutError(f'{error}; the node says {self.values()}') from None
 
     def values(self) -> dict[str, str]:
         """The newest diagnostics of the node."""
