@@ -23,6 +23,7 @@ from tools.simulation import patient
 
 CONTROLLER = 'soft_control.nodes.configuration_controller.ConfigurationController'
 ESTIMATOR = 'soft_estimation.nodes.state_estimator.StateEstimator'
+START = 120.0  # [s] more than the compiler takes when nothing is cached
 INFLATED = 20e3, ROBOT.description.actuation.pressure_max  # [Pa]
 
 
@@ -102,6 +103,7 @@ def test_silence_of_cameras_or_estimator_vents_under_any_executor(
         node.spin_until(lambda: len(states) > 20 and len(arm.commands) > first + 20, 'states and commands')
         assert not any(any(c.pressure) for c in arm.commands[first:]), 'the old reference was followed again'
 
+    node.spin_until(lambda: states, 'first states', START)
     inflate()
     cameras.alive = False
     states.clear()
