@@ -13,18 +13,18 @@ from benchmarks.chains import State, arc_robot, pinocchio_model, puj_robot, rand
 from benchmarks.measure import Case, Settings, take_turns
 from benchmarks.peers import PinocchioLoop, mujoco_case, pinocchio_library
 from benchmarks.table import Figure, Row, Target
-from soft_dynamics import batch
-from soft_dynamics.arguments import Array
-from soft_dynamics.assembly import assemble
+from soft_dynamics.array import Array
+from soft_dynamics.kernels import batch_calls
+from soft_dynamics.model.assembly import assemble
 from soft_dynamics.robot import Robot
 
 SEGMENTS = 4
-STATES = 1000  # of a compiled loop: all of them stay in the cache
+STATES = 1000  # of a compiled loop; they fit the cache
 CALL, LOOP = 'Python call', 'compiled loop'
 
 
 class Subject(NamedTuple):
-    """A robot with motions (count, nq) and the forces that go with them."""
+    """A robot with motions (count, nq) and their forces."""
 
     robot: Robot
     state: State
@@ -39,12 +39,16 @@ class Subject(NamedTuple):
         return Case(getattr(self.robot, f'{algorithm}_dynamics'), self.of_one(algorithm))
 
     def loop(self, algorithm: str) -> Case:
-        """Return the kernel over all states, without the checks of the public call."""
+        """Return a loop of the kernel over all states, without the checks of the public call."""
         (q, qd, qdd), chain = self.state, assemble(self.robot.description).elements
         count, out, no_wrench = len(q), np.zeros_like(q), np.zeros((len(q), 0, 6))
         if algorithm == 'inverse':
-            return Case(batch.inverse_many, (chain, q, qd, qdd, no_wrench, out, np.empty((count, 6))), count)
-        return Case(batch.forward_many, (chain, q, qd, self.tau, no_wrench, out, np.empty(count, int)), count)
+            return Case(
+                batch_calls.inverse_many, (chain, q, qd, qdd, no_wrench, out, np.empty((count, 6))), count
+            )
+        return Case(
+            batch_calls.forward_many, (chain, q, qd, self.tau, no_wrench, out, np.empty(count, int)), count
+        )
 
 
 def subject(robot: Robot, count: int) -> Subject:
@@ -85,7 +89,7 @@ def forward_loop(settings: Settings) -> list[Row]:
 def _loop(settings: Settings, algorithm: str, targets: Sequence[Target | None]) -> list[Row]:
     """Compare the kernel, and the public call of a batch, with Pinocchio in C++ and MuJoCo in C.
 
-    Where the C++ loop cannot be built, its cost is estimated by the growth of Python calls from 4 to 16 joints.
+    If the C++ loop cannot be built, its cost is estimated from the growth of Python calls from 4 to 16 joints.
     """
     me = puj()
     given = me.state.qdd if algorithm == 'inverse' else me.tau
@@ -112,7 +116,7 @@ def _loop(settings: Settings, algorithm: str, targets: Sequence[Target | None]) 
 
 
 def _calls_of_two_lengths(algorithm: str) -> list[Case]:
-    """Return Pinocchio's call for one segment and for all: their difference has no call in it."""
+    """Return Pinocchio's call for one segment and for all segments; the difference contains no call overhead."""
     cases = []
     for segments in (1, SEGMENTS):
         model = pinocchio_model(segments)
@@ -133,7 +137,7 @@ def linearize(settings: Settings) -> list[Row]:
 
 
 def arcs(placement: str, limit: float) -> Callable[[Settings], list[Row]]:
-    """Return the benchmark of both dynamics of the pneumatic arm with its mass placed so, limit [s]."""
+    """Return the benchmark of both dynamics of the pneumatic arm with a mass placement; limit [s]."""
 
     def measure(settings: Settings) -> list[Row]:
         arm = subject(arc_robot(3, placement), 1)
@@ -150,7 +154,7 @@ def arcs(placement: str, limit: float) -> Callable[[Settings], list[Row]]:
 
 
 def agreement() -> dict[str, float]:
-    """Return the largest differences between ours and the peers' results on the chain of 16 joints."""
+    """Return the largest differences between our results and the peers' on the chain of 16 joints."""
     me, model = puj(), pinocchio_model(SEGMENTS)
     data, count = model.createData(), 100
     states = [tuple(array[k] for array in (*me.state, me.tau)) for k in range(count)]

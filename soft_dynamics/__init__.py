@@ -8,13 +8,13 @@ tau = robot.inverse_dynamics(q, qd, qdd)
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .description.robot_files import robot_names
 from .errors import NotConverged, RobotFileError, SingularInertia, SoftRobotError
 from .kernel_cache import use_kernel_cache
-from .resources import robot_names
 
 if TYPE_CHECKING:
     from .robot import Robot, load
-    from .simulate import Trajectory
+    from .simulation.simulate import Trajectory
 
 __all__ = [
     'NotConverged',
@@ -29,8 +29,8 @@ __all__ = [
 
 use_kernel_cache()
 
-# Imported when first used: numba takes most of a second, and a sensor bridge never needs it.
-_LATE = {'Robot': 'robot', 'load': 'robot', 'Trajectory': 'simulate'}
+# Imported on first use: numba takes most of a second to import, and a sensor bridge never needs it.
+_LATE = {'Robot': 'robot', 'load': 'robot', 'Trajectory': 'simulation.simulate'}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from soft_dynamics.description import Description
+from soft_dynamics.description.robot_description import Description
 from soft_dynamics.robot import Robot
-from soft_estimation.identification.parameters import apply, select
+from soft_estimation.differentiate.smoothing_spline import smoothing_spline
 from soft_estimation.identification.problem import follow_evenly
-from soft_estimation.recording import Recording
-from soft_estimation.smoothing import smoothing_spline
+from soft_estimation.identification.unknowns import apply, select
+from soft_estimation.recordings.recording import Recording
 
 
 def recorded(robot, t, pressure, *, q0=None, noise=1e-3, bandwidth=8.0, shown=None, force_noise=None, seed=0):

@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
 from source_tree import PACKAGES, ROOT, Import, imports, imports_of, modules
 
 ROS = re.compile(
@@ -15,7 +16,10 @@ ROS = re.compile(
 )
 BOTTOM = {'numpy', 'scipy', 'numba', 'yaml'}  # all that soft_dynamics stands on
 BAGS = Path('soft_dynamics', 'bags')  # which also stands on the library for bags
-MAX_LINES = 600
+KERNELS = 'soft_dynamics.kernels'
+ROTATIONS = 'soft_dynamics.geometry.so3'  # compiled, too; lies with the formulas of poses and curves
+MODEL = 'soft_dynamics.model'
+MAX_LINES, MAX_AT_ROOT = 600, 10
 
 
 def is_shell(name: str) -> bool:
@@ -59,6 +63,47 @@ def test_soft_dynamics_stands_on_numerics_only() -> None:
     assert [str(found) for found in strangers if (found.file.parent, found.top) != (BAGS, 'rosbags')] == []
 
 
+def package_of(found: Import) -> str:
+    """The folder in which the module lies that an import asks for, or asks a name of."""
+    parts = found.name.split('.')
+    while not ROOT.joinpath(*parts).with_suffix('.py').is_file() and not ROOT.joinpath(*parts).is_dir():
+        parts.pop()
+    return '.'.join(parts if ROOT.joinpath(*parts).is_dir() else parts[:-1])
+
+
+def test_kernels_know_numbers_only() -> None:
+    inside = [
+        found for file in modules('soft_dynamics/kernels') for found in imports(file) if found.top in PACKAGES
+    ]
+    assert inside
+    assert [
+        str(found)
+        for found in inside
+        if package_of(found) != KERNELS and not found.name.startswith(ROTATIONS)
+    ] == []
+
+
+def test_models_import_kernels_and_not_the_other_way_round() -> None:
+    below = modules('soft_dynamics/kernels', 'soft_dynamics/description', 'soft_dynamics/timing')
+    upwards = [
+        found
+        for file in below
+        for found in imports(file)
+        if found.top in PACKAGES and package_of(found) == MODEL
+    ]
+    assert upwards == []
+    assert any(
+        package_of(found) == KERNELS
+        for file in modules('soft_dynamics/model')
+        for found in imports(file)
+        if found.top in PACKAGES
+    )
+
+
+def test_the_folder_of_kernels_imports_nothing_by_itself() -> None:
+    assert imports(Path('soft_dynamics', 'kernels', '__init__.py')) == []
+
+
 def test_packages_do_not_need_the_repository() -> None:
     outside = {'tools', 'test', 'examples', 'benchmarks', 'source_tree'}
     assert [str(found) for found in all_imports() if found.top in outside] == []
@@ -72,6 +117,12 @@ def test_no_python_package_takes_the_name_of_the_messages() -> None:
 def test_every_folder_of_a_package_is_a_package() -> None:
     folders = {file.parent for file in modules(*PACKAGES)}
     assert sorted(str(folder) for folder in folders if not (ROOT / folder / '__init__.py').exists()) == []
+
+
+@pytest.mark.parametrize('package', PACKAGES)
+def test_the_root_of_a_package_has_few_modules(package: str) -> None:
+    at_root = [file for file in modules(package) if file.parent == Path(package) and file.stem != '__init__']
+    assert len(at_root) <= MAX_AT_ROOT, at_root
 
 
 def test_one_idea_per_file() -> None:

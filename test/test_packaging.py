@@ -140,7 +140,8 @@ def test_every_field_says_its_unit_or_frame(file: Path) -> None:
 
 
 RESOURCES = (
-    'from soft_dynamics.resources import *; print(share_folder()); [robot_file(n) for n in robot_names()]'
+    'from soft_dynamics.description.robot_files import *; print(share_folder()); '
+    '[robot_file(n) for n in robot_names()]'
 )
 
 
@@ -179,7 +180,7 @@ def test_shipped_files_are_found_after_pip_install(tmp_path: Path) -> None:
     for name in sorted(offline):
         command = [sys.executable, str(tmp_path / 'site' / 'bin' / name), '--help']
         assert f'usage: {name}' in subprocess.check_output(command, env=use, cwd='/', text=True)
-    types = 'from soft_dynamics.bags.types import *; print(*standard_types().types)'
+    types = 'from soft_dynamics.bags.message_types import *; print(*standard_types().types)'
     known = subprocess.check_output([sys.executable, '-c', types], env=use, cwd='/', text=True)
     assert 'soft_robot_suite/msg/ChamberPressures' in known
 

@@ -9,17 +9,17 @@ import sys
 import numpy as np
 
 import soft_dynamics as sd
-from soft_control.allocation import Allocation
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import ControlLoop, Law
-from soft_control.predictive import PredictiveGains, PredictiveLaw
+from soft_control.allocation.pressure_allocation import Allocation
+from soft_control.control_loop import ControlLoop, Law
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
+from soft_control.laws.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import JointPath, JointSample, PosePath
-from soft_control.safety import State
+from soft_control.safety.state_machine import State
 from soft_dynamics.geometry.curve import integrate_curve
-from soft_estimation.body_poses import poses_from_quaternions
-from soft_estimation.fiber import frames_along
-from soft_estimation.model_filter import ModelFilter
-from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
+from soft_estimation.inverse_kinematics.fiber_shape import frames_along
+from soft_estimation.inverse_kinematics.poses import poses_from_quaternions
+from soft_estimation.kalman.model_filter import ModelFilter
 
 T = [0.0, 0.01]
 

@@ -1,4 +1,4 @@
-"""What `--help` of a node prints: its purpose and its parameters, from its docstring and its config."""
+"""Text of `--help` of a node: purpose and parameters, from its docstring and its config."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rclpy.node import Node
 
-from soft_dynamics.ros import lifecycle, priority
+from soft_dynamics.ros import lifecycle, realtime
 from soft_dynamics.ros.parameters import describe
 
 
@@ -19,7 +19,7 @@ def help_text(node_class: type[Node]) -> str:
     parameters = describe(inspect.get_annotations(node_class, eval_str=True)['config'])
     if issubclass(node_class, lifecycle.ManagedNode):
         parameters['autostart:=true'] = f'true or false: {lifecycle.AUTOSTART}'
-    parameters[f'{priority.NAME}:=0'] = f'an integer: {priority.DESCRIPTION}'
+    parameters[f'{realtime.NAME}:=0'] = f'an integer: {realtime.DESCRIPTION}'
     parser = argparse.ArgumentParser(
         prog=Path(sys.argv[0]).name,
         usage='%(prog)s --ros-args -p name:=value -p name:=value ... --params-file FILE',

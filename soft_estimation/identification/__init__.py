@@ -1,6 +1,6 @@
-"""Unknown numbers of a robot file from recordings: four papers' ways, and a better default."""
+"""Parameter identification from recordings: the methods of four papers and a default."""
 
-from .methods import METHODS, Identification, identify, problem_of
-from .options import Options
+from .budget import Options
+from .identify import METHODS, Identification, identify, problem_of
 
 __all__ = ['METHODS', 'Identification', 'Options', 'identify', 'problem_of']

@@ -1,4 +1,4 @@
-"""Fiber shape sensor: `fiber/shape`, the points and the curvature along the body."""
+"""Fiber shape sensor: publishes points and curvature along the body on `fiber/shape`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from soft_robot_suite.msg import ShapeSamples
 
-from soft_dynamics.counters import Status
+from soft_dynamics.diagnostics import Status
 from soft_dynamics.reader import quantity
 from soft_dynamics.ros.conversions import float64s, time_from_ns
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.qos import SENSOR
-from soft_dynamics.ros.run import run_node
 from soft_hw_bridge.fiber.config import FiberConfig
 from soft_hw_bridge.fiber.stream import FiberStream, Shape
-from soft_hw_bridge.nodes.bridge import BridgeNode
+from soft_hw_bridge.nodes.bridge_base import BridgeNode
 
 _POLL_TIMEOUT = 0.1  # [s]
 
@@ -22,11 +22,11 @@ _POLL_TIMEOUT = 0.1  # [s]
 class Config(FiberConfig):
     """Parameters of the node."""
 
-    frame_id: str = quantity('fiber_base', doc='frame of the points: the base of the fiber, z along it')
+    frame_id: str = quantity('fiber_base', doc='frame of the points: base of the fiber, z along the fiber')
 
 
 class FiberBridge(BridgeNode[FiberStream]):
-    """Publishes each new shape, stamped with the time of its measurement."""
+    """Publishes each new shape with its time of measurement."""
 
     config: Config
 

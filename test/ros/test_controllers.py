@@ -18,12 +18,12 @@ from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import ControlLoop
-from soft_control.predictive import PredictiveGains, PredictiveLaw
+from soft_control.control_loop import ControlLoop
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
+from soft_control.laws.predictive import PredictiveGains, PredictiveLaw
+from soft_control.laws.task_space import TaskGains, TaskLaw
 from soft_control.references import JointPath, PosePath
-from soft_control.safety import State
-from soft_control.task import TaskGains, TaskLaw
+from soft_control.safety.state_machine import State
 from soft_dynamics.robot import load
 from soft_dynamics.ros.conversions import float64s, pose_from_arrays, time_to_seconds
 from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
@@ -297,7 +297,7 @@ def test_a_bridge_that_does_not_follow_ends_the_reference(
     assert arm.highest > 20e3, process.stderr
     share = None if trouble == 'silence' else 0.0
     arm.until_vented()
-    told = 'no measured pressures for 0.5 s' if trouble == 'silence' else 'chambers that stay empty'
+    told = 'no measured pressures for 0.5 s' if trouble == 'silence' else 'chambers stay empty'
     assert told in process.stderr
     share = 1.0
     node.spin_for(1.0)
@@ -315,7 +315,7 @@ def test_a_bridge_that_does_not_follow_ends_the_reference(
         (
             CONFIGURATION,
             {'robot': 'fabric_arm', 'law': 'predictive'},
-            'robot fabric_arm: expected no discs, which the predictive law cannot linearise',
+            'robot fabric_arm: expected no discs; the predictive law cannot linearise them',
         ),
         (CONFIGURATION, {'law': 'best'}, "law must be feedback or predictive, got 'best'"),
     ],

@@ -18,7 +18,7 @@ from soft_dynamics.geometry import quaternion
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.ros.conversions import float64s
 from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
-from soft_estimation.configuration import frame_index
+from soft_estimation.inverse_kinematics.pose_tracking import frame_index
 from tools.simulation import patient
 
 CONTROLLER = 'soft_control.nodes.configuration_controller.ConfigurationController'

@@ -1,6 +1,6 @@
 """Every fault of every device, bridges and virtual rig as processes: told, survived, and over when it ends.
 
-The documented behaviour is in docs/bridges.md. `pytest test/ros/test_faults.py -s` prints how long each took.
+docs/bridges/*.md describe the behaviour. `pytest test/ros/test_faults.py -s` prints how long each took.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from soft_robot_suite.msg import ChamberPressures, ShapeSamples
 from soft_dynamics.ros.conversions import time_to_seconds
 from soft_dynamics.ros.qos import COMMAND, SENSOR
 from soft_hw_bridge.emulators.serial import SerialEmulator
-from soft_hw_bridge.rig.control import RigClient
+from soft_hw_bridge.rig.remote_control import RigClient
 
 LIMIT = 1.0  # [s] from a fault to its diagnosis, besides waits for a CPU
 RATES = {'mocap.rate': 50.0, 'vive.rate': 50.0, 'fiber.rate': 50.0, 'ft.rate': 100.0}
@@ -93,7 +93,7 @@ CASES = [
     damaged('ft', 'duplicate', 'duplicate'),
     Case('ft', RESTART, counter='reconnects'),
     Case('pressure', SILENT, ERROR, 'register', is_mute=True),
-    Case('pressure', FROZEN, WARN, 'measured far from what was put out'),
+    Case('pressure', FROZEN, WARN, 'measured pressure far from its set point'),
     Case('pressure', RESTART, counter='reconnects'),
     Case('serial', SILENT, ERROR, 'no measurement from', is_mute=True),
     Case('serial', FROZEN, ERROR, 'no measurement from', is_mute=True),

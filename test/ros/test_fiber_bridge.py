@@ -14,7 +14,7 @@ from soft_robot_suite.msg import ShapeSamples
 
 from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.qos import SENSOR
-from soft_hw_bridge.emulators.loop import Loop
+from soft_hw_bridge.emulators.background_runner import Loop
 from soft_hw_bridge.emulators.odisi import OdisiEmulator
 from soft_hw_bridge.emulators.shape import ShapeEmulator
 
@@ -136,7 +136,7 @@ def test_strain_becomes_a_shape(ros_process: Any, listener: BridgeListener) -> N
     ('params', 'line'),
     [
         ({'protocol': 'luna'}, "protocol must be one of shp1, odisi, fbgs_strain, fbgs_shape, got 'luna'"),
-        ({'protocol': 'odisi'}, 'cores must be three or more and not in one line, to tell bending'),
+        ({'protocol': 'odisi'}, 'cores must be three or more and not collinear, to measure bending'),
     ],
 )
 def test_bad_parameter_is_one_line_and_exit_code_1(

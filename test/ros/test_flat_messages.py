@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 from soft_robot_suite.msg import BodyPoses, ChamberPressures, SoftState
 
-from soft_dynamics import flat_messages
-from soft_dynamics.flat_messages import FIELDS, FlatReader, FlatWriter
+from soft_dynamics.messages import flat_messages
+from soft_dynamics.messages.flat_messages import FIELDS, FlatReader, FlatWriter
 
 NUMBERS = {'BodyPoses': ('positions', 'orientations'), 'ChamberPressures': ('pressure',)}
 NUMBERS['SoftState'] = ('q', 'qd', 'qdd', 'covariance_diagonal')

@@ -15,7 +15,7 @@ from std_srvs.srv import Trigger
 
 from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.qos import SENSOR
-from soft_hw_bridge.emulators.loop import Loop
+from soft_hw_bridge.emulators.background_runner import Loop
 from soft_hw_bridge.emulators.netft import NetFtEmulator
 
 MODULE = 'soft_hw_bridge.nodes.ft_bridge'

@@ -25,12 +25,12 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from soft_control.nodes.configuration_controller import ConfigurationController
 from soft_control.nodes.task_controller import TaskController
-from soft_control.safety import State
-from soft_dynamics.boot_time import boot_time
+from soft_control.safety.state_machine import State
 from soft_dynamics.nodes.dynamics import DynamicsNode
 from soft_dynamics.nodes.shape_publisher import ShapePublisher
 from soft_dynamics.robot import load
 from soft_dynamics.ros.conversions import float64s, time_from_ns
+from soft_dynamics.timing.boot_time import boot_time
 from soft_estimation.nodes.state_estimator import StateEstimator
 
 NOT_READY = ('not configured', 'not active')

@@ -11,7 +11,7 @@ from rcl_interfaces.srv import GetParameters
 from ros.test_closed_loop import Loop, held_pose
 from ros.test_controllers import ROBOT, TASK
 
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.geometry.tube import frame_poses
 from tools.simulation import Simulation, patient
 

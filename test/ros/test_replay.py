@@ -20,8 +20,8 @@ from soft_dynamics.bags import open_bag
 from soft_dynamics.robot import load
 from soft_dynamics.ros.conversions import float64s, pose_from_matrix, time_from_ns, time_to_ns
 from soft_dynamics.ros.qos import SENSOR, STATE
-from soft_estimation.configuration import frame_index
-from soft_estimation.recording import read_recording
+from soft_estimation.inverse_kinematics.pose_tracking import frame_index
+from soft_estimation.recordings.recording import read_recording
 
 ESTIMATOR = 'soft_estimation.nodes.state_estimator'
 RECORDER, PLAYER = 'soft_dynamics.nodes.bag_recorder', 'soft_dynamics.nodes.bag_player'

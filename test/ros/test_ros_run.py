@@ -17,9 +17,9 @@ from ros.nodes_for_test import example
 from source_tree import PACKAGES, ROOT
 from std_msgs.msg import String
 
-from soft_dynamics.ros import priority, run
-from soft_dynamics.ros.priority import raise_priority
+from soft_dynamics.ros import node_main, realtime
 from soft_dynamics.ros.qos import DESCRIPTION
+from soft_dynamics.ros.realtime import raise_priority
 
 EXAMPLE = 'ros.nodes_for_test.example'
 NODES = [
@@ -46,7 +46,7 @@ def test_a_signal_ends_the_node_without_a_word(ros_process: Any, ros_client_node
 def test_a_closed_terminal_ends_the_node_unless_started_with_nohup(before: Any, ends: bool) -> None:
     previous = signal.signal(signal.SIGHUP, before)
     try:
-        with run._StopSignals() as stop:
+        with node_main._StopSignals() as stop:
             stop.interrupts = False
             signal.raise_signal(signal.SIGHUP)
         assert stop.requested is ends
@@ -67,7 +67,10 @@ def test_help_says_what_a_node_is_for_and_explains_every_parameter(
     assert '--ros-args -p name:=value' in usage
     assert purpose == ' '.join(module.__doc__.split('\n\n')[0].split())
     rows = re.findall(r'^  (\S.*?)(?:  |\n)\s*(.*)$', parameters, re.MULTILINE)
-    assert ('realtime_priority:=0', 'an integer: of all threads (SCHED_FIFO), 1 to 99; 0: ordinary') in rows
+    assert (
+        'realtime_priority:=0',
+        'an integer: real-time priority of all threads (SCHED_FIFO), 1 to 99; 0: normal',
+    ) in rows
     assert len(rows) > 3
     assert [left for left, right in rows if not re.search(r': \S', right)] == []  # without a doc
 
@@ -172,23 +175,23 @@ def test_a_thread_that_ends_meanwhile_needs_no_priority(monkeypatch: pytest.Monk
 @pytest.mark.parametrize('can_wait', [False, True])
 def test_a_node_that_can_wait_takes_one_less(monkeypatch: pytest.MonkeyPatch, can_wait: bool) -> None:
     taken: list[int] = []
-    monkeypatch.setattr(priority, 'raise_priority', taken.append)
-    monkeypatch.setattr(priority, 'keep_awake', lambda: None)
+    monkeypatch.setattr(realtime, 'raise_priority', taken.append)
+    monkeypatch.setattr(realtime, 'keep_awake', lambda: None)
     node = SimpleNamespace(can_wait=can_wait, has_parameter=lambda _: True)
     node.get_parameter = lambda _: SimpleNamespace(value=20)
-    priority.take_priority(node)
+    realtime.take_priority(node)
     assert taken == [20 - can_wait]
 
 
 def test_computers_that_may_not_be_kept_awake_do_no_harm(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(priority, '_WAKE_UP_LIMIT', tmp_path / 'none')
-    priority.keep_awake()
+    monkeypatch.setattr(realtime, '_WAKE_UP_LIMIT', tmp_path / 'none')
+    realtime.keep_awake()
     limit = tmp_path / 'limit'
     limit.touch()
-    monkeypatch.setattr(priority, '_WAKE_UP_LIMIT', limit)
-    priority.keep_awake()
+    monkeypatch.setattr(realtime, '_WAKE_UP_LIMIT', limit)
+    realtime.keep_awake()
     assert limit.read_bytes() == bytes(4)
 
 

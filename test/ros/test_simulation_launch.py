@@ -17,8 +17,8 @@ from lifecycle_msgs.srv import GetState
 from soft_robot_suite.msg import ChamberPressures, ShapeSamples, SoftState
 from source_tree import ROOT
 
-from soft_dynamics.description import Description, load_description
-from soft_dynamics.resources import robot_names
+from soft_dynamics.description.robot_description import Description, load_description
+from soft_dynamics.description.robot_files import robot_names
 from soft_dynamics.ros.qos import SENSOR, STATE
 
 PATIENCE = 120.0  # [s] for half a dozen processes to start on a busy machine

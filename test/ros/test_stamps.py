@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import rclpy
 
-from soft_dynamics.stamp_clock import StampClock
-from soft_estimation.nodes.sensor_inputs import Sample
+from soft_dynamics.timing.stamp_clock import StampClock
+from soft_estimation.nodes.sensor_subscriptions import Sample
 from soft_estimation.nodes.state_estimator import HOLD_NS, StateEstimator
 
 START_NS, STEP_NS, HOUR_NS = 10**18, 10_000_000, 3_600_000_000_000

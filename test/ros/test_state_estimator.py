@@ -30,7 +30,7 @@ from soft_dynamics.ros.conversions import (
     wrench_to_array,
 )
 from soft_dynamics.ros.qos import SENSOR, STATE
-from soft_estimation.configuration import frame_index
+from soft_estimation.inverse_kinematics.pose_tracking import frame_index
 
 NODE = 'soft_estimation.nodes.state_estimator'
 START = 120.0  # [s] more than the compiler takes when nothing is cached
@@ -225,7 +225,7 @@ def test_samples_that_are_not_let_in_are_no_better_than_silence(
     count = len(rig.states)
     rig.run(lambda: time.monotonic() > end + 1.0, 'another second', offset, late)
     assert len(rig.states) == count
-    rig.run(lambda: 'came too late or were refused' in rig.values()['message'], 'a verdict', offset, late)
+    rig.run(lambda: 'were late or refused' in rig.values()['message'], 'a verdict', offset, late)
     assert rig.values()['level'] == 'ERROR'
     rig.run(lambda: len(rig.states) > count, 'states again')
 

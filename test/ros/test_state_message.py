@@ -10,7 +10,7 @@ from rclpy.serialization import deserialize_message
 from soft_robot_suite.msg import SoftState
 
 import soft_dynamics as sd
-from soft_estimation.differentiator import Motion
+from soft_estimation.differentiate.differentiator import Motion
 from soft_estimation.nodes.state_message import StateMessage
 
 

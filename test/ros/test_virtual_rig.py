@@ -14,11 +14,11 @@ from rclpy.qos import qos_profile_sensor_data
 from rosgraph_msgs.msg import Clock
 from soft_robot_suite.msg import ChamberPressures
 
-from soft_dynamics.description import load_description
-from soft_dynamics.resources import robot_file
+from soft_dynamics.description.robot_description import load_description
+from soft_dynamics.description.robot_files import robot_file
 from soft_dynamics.ros.conversions import time_to_seconds
 from soft_dynamics.ros.qos import COMMAND, SENSOR
-from soft_hw_bridge.rig.control import RigClient
+from soft_hw_bridge.rig.remote_control import RigClient
 
 RIG = 'soft_hw_bridge.nodes.virtual_rig'
 CHAMBERS = [chamber.name for chamber in load_description('honeycomb_arm').actuation.chambers]

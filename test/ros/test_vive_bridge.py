@@ -13,7 +13,7 @@ from ros.bridge_listener import ERROR, OK, BridgeListener, at_work
 
 from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.qos import SENSOR
-from soft_hw_bridge.emulators.loop import Loop
+from soft_hw_bridge.emulators.background_runner import Loop
 from soft_hw_bridge.emulators.openvr import OpenVrEmulator
 from soft_hw_bridge.emulators.pose import Pose
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from soft_control.loop import ControlLoop
-from soft_control.safety import Memory, State
-from soft_dynamics.description import Disc
+from soft_control.control_loop import ControlLoop
+from soft_control.safety.state_machine import Memory, State
+from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.robot import Robot, load
 
 robot_of = lru_cache(load)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from closed_loop import robot_of
 
-from soft_control.loop import Actuate, ControlLoop
+from soft_control.control_loop import Actuate, ControlLoop
 from soft_control.references import JointSample
-from soft_control.safety import Memory, Mode, State
+from soft_control.safety.state_machine import Memory, Mode, State
 
 ROBOT = robot_of('honeycomb_arm')
 LIMITS = ROBOT.description.actuation

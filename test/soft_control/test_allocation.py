@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from soft_control.allocation import BALANCE, EASE, Allocation, first_actuated
-from soft_control.box import minimise_in_box
+from soft_control.allocation.box_qp import minimise_in_box
+from soft_control.allocation.pressure_allocation import BALANCE, EASE, Allocation, first_actuated
 from soft_dynamics.robot import Robot, load
 
 RANDOM = np.random.default_rng(6)
@@ -126,5 +126,5 @@ def test_refusals() -> None:
         Allocation(robot, level=2.0)
     with pytest.raises(ValueError, match='weights: expected 8 numbers'):
         Allocation(robot, weights=np.ones(3))
-    with pytest.raises(ValueError, match='no chamber works'):
+    with pytest.raises(ValueError, match='no chamber acts'):
         Allocation(robot, weights=np.zeros(8))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from closed_loop import Rig, perturbed, robot_of, settle, step_of
 
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import ControlLoop
+from soft_control.control_loop import ControlLoop
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
 from soft_control.references import JointPath
-from soft_control.safety import Mode
+from soft_control.safety.state_machine import Mode
 from soft_dynamics.robot import Robot
 
 SECONDS = 5.0

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from closed_loop import Rig, perturbed, robot_of
 
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw, stiffness_scale
-from soft_control.loop import Actuate, ControlLoop
+from soft_control.control_loop import Actuate, ControlLoop
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw, stiffness_scale
 from soft_control.references import JointPath
-from soft_control.safety import Mode, State
+from soft_control.safety.state_machine import Mode, State
 
 HONEYCOMB = 'honeycomb_arm'
 ZERO = ConfigurationGains((0.0,), (0.0,), (0.0,))

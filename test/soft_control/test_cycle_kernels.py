@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from numpy.polynomial import Polynomial
 
-from soft_control.feedback import add_feedback
+from soft_control.allocation.valve_model import _look, reachable
+from soft_control.laws.pid_feedback import add_feedback
 from soft_control.references import _evaluate
-from soft_control.safety_kernels import (
+from soft_control.safety.kernels import (
     JUMPS,
     NOT_FINITE,
     NOTHING,
@@ -23,7 +24,6 @@ from soft_control.safety_kernels import (
     approach,
     first_wrong,
 )
-from soft_control.valves import _look, reachable
 
 RANDOM = np.random.default_rng(0)
 N, NONE = 5, np.empty(0)

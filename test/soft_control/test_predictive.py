@@ -7,12 +7,12 @@ import pytest
 from closed_loop import Rig, perturbed, robot_of
 from scipy.optimize import minimize
 
-from soft_control.horizon import Horizon, best_commands
-from soft_control.load import LoadGains
-from soft_control.loop import ControlLoop
-from soft_control.predictive import PredictiveGains, PredictiveLaw
+from soft_control.control_loop import ControlLoop
+from soft_control.laws.constrained_riccati import Horizon, best_commands
+from soft_control.laws.load_observer import LoadGains
+from soft_control.laws.predictive import PredictiveGains, PredictiveLaw
 from soft_control.references import JointPath, PosePath
-from soft_control.safety import Mode
+from soft_control.safety.state_machine import Mode
 
 HONEYCOMB = robot_of('honeycomb_arm')
 TARGET = np.random.default_rng(5).uniform(-0.25, 0.25, 8)  # [rad]
@@ -40,7 +40,7 @@ def problem(limit: float) -> Horizon:
 
 
 def cost(p: Horizon, c: np.ndarray) -> float:
-    """The sum in the head of horizon.py, word by word."""
+    """The sum in the head of constrained_riccati.py, word by word."""
     x, total, n = np.zeros(p.F.shape[1]), 0.0, p.R.size
     for k, ck in enumerate(c.reshape(p.away.shape)):
         effort = p.v[k] + p.A @ ck - x[-n:]

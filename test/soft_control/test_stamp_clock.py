@@ -8,12 +8,12 @@ from itertools import count
 import numpy as np
 import pytest
 
-from soft_control.configuration import ConfigurationGains, ConfigurationLaw
-from soft_control.loop import ControlLoop
+from soft_control.control_loop import ControlLoop
+from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
 from soft_control.references import JointPath
-from soft_control.safety import Mode, State
+from soft_control.safety.state_machine import Mode, State
 from soft_dynamics.robot import load
-from soft_dynamics.stamp_clock import StampClock
+from soft_dynamics.timing.stamp_clock import StampClock
 
 ROBOT = load('honeycomb_arm')
 TIMEOUT, PERIOD = ROBOT.description.safety.state_timeout, 0.005  # [s]
@@ -93,7 +93,7 @@ def test_a_wall_clock_that_is_set_makes_no_old_state_new(computer: Computer, ste
     for stamp in (last, computer.wall, last + 0.5 * TIMEOUT):
         computer.tell(stamp)
         assert computer.loop.step(computer.t).mode is not Mode.FOLLOWING
-        with pytest.raises(ValueError, match='no reference is taken: no state for'):
+        with pytest.raises(ValueError, match='not ready: no state for'):
             computer.refer()
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from closed_loop import Rig, perturbed, robot_of
 
-from soft_control.loop import ControlLoop
+from soft_control.control_loop import ControlLoop
+from soft_control.laws.task_space import TaskGains, TaskLaw, damped_inverse, static_stiffness
 from soft_control.references import PosePath
-from soft_control.safety import Mode
-from soft_control.task import TaskGains, TaskLaw, damped_inverse, static_stiffness
+from soft_control.safety.state_machine import Mode
 from soft_dynamics.geometry.se3 import pose_error
 
 HONEYCOMB = 'honeycomb_arm'

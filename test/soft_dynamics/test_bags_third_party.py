@@ -14,7 +14,7 @@ from mcap_ros2.decoder import DecoderFactory
 from mcap_ros2.writer import Writer
 
 from soft_dynamics.bags import BagWriter, SampleWriter, open_bag
-from soft_dynamics.resources import share_folder
+from soft_dynamics.description.robot_files import share_folder
 
 RECORDED = Path(__file__).parent / 'recorded'  # 15 messages each, by the writer of rosbag2_cpp of ROS 2 Jazzy
 START_NS = 1_700_000_000_000_000_000

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from soft_dynamics.counters import ERROR, OK, STALE, WARN, RateCounter, stream_status
+from soft_dynamics.diagnostics import ERROR, OK, STALE, WARN, RateCounter, stream_status
 
 
 def counted(rate: float, duration: float, start: float = 0.0) -> RateCounter:

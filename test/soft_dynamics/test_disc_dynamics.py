@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from compare import assert_close, slope
 
-from soft_dynamics import disc_dynamics
 from soft_dynamics.geometry import disc_angles
+from soft_dynamics.kernels import disc_dynamics
 
 MIXED = np.array([0.0, 1.0, 1.0, 0.0])  # discs in axis angles and in zxz
 

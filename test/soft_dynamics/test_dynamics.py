@@ -15,7 +15,7 @@ from reference import samples
 from states import shipped_states
 
 import soft_dynamics as sd
-from soft_dynamics.regressor import PARAMETERS, known_forces, regressor
+from soft_dynamics.model.mehl_regressor import PARAMETERS, known_forces, regressor
 
 ROBOTS = sd.robot_names()
 

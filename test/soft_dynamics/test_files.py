@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from soft_dynamics import files
-from soft_dynamics.files import write_new, write_whole
+from soft_dynamics import atomic_files
+from soft_dynamics.atomic_files import write_new, write_whole
 
 Write = Callable[[Path, str], None]
 NO_LINKS = PermissionError(errno.EPERM, 'Operation not permitted')
@@ -39,8 +39,10 @@ def test_others_may_read_what_the_umask_lets_them(tmp_path: Path, write: Write) 
 def test_a_full_disk_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Write, call: str
 ) -> None:
-    monkeypatch.setattr(files.os, 'link', failing(NO_LINKS))
-    monkeypatch.setattr(*((files.os, 'fsync') if call == 'fsync' else (files.Path, 'replace')), failing(FULL))
+    monkeypatch.setattr(atomic_files.os, 'link', failing(NO_LINKS))
+    monkeypatch.setattr(
+        *((atomic_files.os, 'fsync') if call == 'fsync' else (atomic_files.Path, 'replace')), failing(FULL)
+    )
     with pytest.raises(OSError, match='No space'):
         write(tmp_path / 'arm.yaml', 'text')
     assert list(tmp_path.iterdir()) == []
@@ -52,7 +54,7 @@ def test_what_was_there_stays_until_the_new_one_is_complete(
     path = tmp_path / 'report.html'
     write_whole(path, 'first')
     write_whole(path, 'second')
-    monkeypatch.setattr(files.Path, 'replace', failing(FULL))
+    monkeypatch.setattr(atomic_files.Path, 'replace', failing(FULL))
     with pytest.raises(OSError, match='No space'):
         write_whole(path, 'third')
     assert [file.name for file in tmp_path.iterdir()] == ['report.html']
@@ -64,7 +66,7 @@ def test_a_new_file_never_replaces_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
     if not links:
-        monkeypatch.setattr(files.os, 'link', failing(NO_LINKS))
+        monkeypatch.setattr(atomic_files.os, 'link', failing(NO_LINKS))
     write_new(tmp_path / 'arm.yaml', 'mine')
     with pytest.raises(FileExistsError):
         write_new(tmp_path / 'arm.yaml', 'yours')

@@ -64,10 +64,10 @@ def installed(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     'file',
     [
-        'soft_control/box.py',
-        'soft_estimation/kernels.py',
-        'soft_dynamics/vec3.py',
-        'soft_dynamics/chain.py',
+        'soft_control/allocation/box_qp.py',
+        'soft_estimation/kalman/kernels.py',
+        'soft_dynamics/kernels/vec3.py',
+        'soft_dynamics/kernels/chain.py',
         'soft_dynamics/geometry/quaternion.py',  # compiled by so3
     ],
 )
@@ -78,7 +78,7 @@ def test_a_changed_kernel_that_others_use_has_another_cache(installed: Path, fil
     assert kernel_cache(installed) != before
 
 
-@pytest.mark.parametrize('file', ['soft_control/nodes/controller.py', 'soft_hw_bridge/natnet/stream.py'])
+@pytest.mark.parametrize('file', ['soft_control/nodes/controller_base.py', 'soft_hw_bridge/natnet/stream.py'])
 def test_a_file_beside_no_kernel_keeps_the_cache(installed: Path, file: str) -> None:
     before = kernel_cache(installed)
     with (installed / file).open('a') as stream:
@@ -90,7 +90,7 @@ def test_kernels_and_what_they_import_lie_in_the_folders_that_name_the_cache() -
     folders = {ROOT / folder for folder in KERNEL_FOLDERS}
     for file in modules(*PACKAGES):
         names = {found.name for found in imports(file)}
-        if names & {'numba.njit', 'numba.extending', 'soft_dynamics.vec3.inline'}:
+        if names & {'numba.njit', 'numba.extending', 'soft_dynamics.kernels.vec3.inline'}:
             assert ROOT / file.parent in folders
             for name in names:
                 path = ROOT.joinpath(*name.split('.'))
@@ -112,7 +112,7 @@ def test_what_a_kernel_imports_is_not_used_in_its_old_text(
     assert found == [2.0, 30.0]
 
 
-@pytest.mark.parametrize('first', ['soft_dynamics', 'numba, soft_dynamics', 'soft_estimation.kernels'])
+@pytest.mark.parametrize('first', ['soft_dynamics', 'numba, soft_dynamics', 'soft_estimation.kalman.kernels'])
 def test_numba_of_an_installation_uses_the_users_cache(installed: Path, tmp_path: Path, first: str) -> None:
     cache = Path(seen_by(NUMBA_IN_USE.format(first), installed, XDG_CACHE_HOME=str(tmp_path / 'cache')))
     assert cache.parent == tmp_path / 'cache' / 'soft_robot_suite' / 'numba'

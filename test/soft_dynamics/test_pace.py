@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from soft_dynamics.pace import Pace
+from soft_dynamics.timing.rate_limiter import Pace
 
 
 def taken(times, rate):

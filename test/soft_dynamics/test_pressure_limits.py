@@ -6,9 +6,9 @@ import math
 import pytest
 
 import soft_dynamics as sd
-from soft_control.safety import Limits
+from soft_control.safety.state_machine import Limits
 from soft_dynamics.pressure_limits import LONGEST_STEP, ChamberLimits, chamber_limits
-from soft_hw_bridge.pressure.safety import PressureLimits
+from soft_hw_bridge.pressure.guard import PressureLimits
 
 LIMITS = ChamberLimits(pressure_max=150e3, pressure_min=-200e3, slew=500e3, vent_time=0.5)
 

@@ -13,9 +13,9 @@ from states import shipped_states
 from twins import description
 
 import soft_dynamics as sd
-from soft_dynamics.entire import entire
-from soft_dynamics.sincos import sincos
-from soft_dynamics.universal import from_constant_curvature
+from soft_dynamics.kernels.arc import entire
+from soft_dynamics.kernels.vec3 import sincos
+from soft_dynamics.segments.universal import from_constant_curvature
 
 ROBOTS = sd.robot_names()
 

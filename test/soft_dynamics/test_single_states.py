@@ -11,7 +11,8 @@ from numba import njit
 from states import shipped_states
 
 import soft_dynamics as sd
-from soft_dynamics import announce, batch, frames, tracking
+from soft_dynamics.kernels import batch_calls, kinematics, tracking_forces
+from soft_dynamics.model import compilation
 
 CALLS = {
     'inverse_dynamics': 3,
@@ -22,12 +23,12 @@ CALLS = {
     'frames_and_jacobian': 1,
 }
 KERNELS = (
-    batch.inverse_one,
-    batch.forward_one,
-    batch.linearize_one,
-    batch.derivatives_one,
-    tracking.tracking_forces,
-    frames.frames_and_jacobian,
+    batch_calls.inverse_one,
+    batch_calls.forward_one,
+    batch_calls.linearize_one,
+    batch_calls.derivatives_one,
+    tracking_forces.tracking_forces,
+    kinematics.frames_and_jacobian,
 )
 
 
@@ -215,7 +216,7 @@ def test_a_long_compilation_is_announced_once_and_only_of_our_own_kernels(monkey
         def cancel(self):
             notes[-1].append('cancelled')
 
-    monkeypatch.setattr(announce.threading, 'Timer', Note)
+    monkeypatch.setattr(compilation.threading, 'Timer', Note)
 
     def called(x):
         return 2.0 * x

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from soft_dynamics.robot import Robot, load
-from soft_dynamics.twin import Twin
+from soft_dynamics.simulation.live_model import Twin
 
 T = np.arange(60) * 0.02
 

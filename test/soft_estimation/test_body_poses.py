@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from soft_dynamics.geometry.quaternion import NORM_TOLERANCE
-from soft_estimation.body_poses import poses_from_quaternions, rigid_poses
-from soft_estimation.poses import pose
+from soft_estimation.inverse_kinematics.poses import pose, poses_from_quaternions, rigid_poses
 
 
 def test_many_at_once_are_as_one_by_one() -> None:

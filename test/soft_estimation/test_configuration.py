@@ -10,8 +10,8 @@ from scipy.spatial.transform import Rotation
 
 import soft_dynamics as sd
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.configuration import Tracking, configuration_from_poses, frame_index
-from soft_estimation.poses import pose
+from soft_estimation.inverse_kinematics.pose_tracking import Tracking, configuration_from_poses, frame_index
+from soft_estimation.inverse_kinematics.poses import pose
 
 FREE_LINKS = {'segment_defaults': {'lengths': 'free', 'joint_mass_fraction': 0.5}}
 TRACKED_LINKS = [{'name': f'body{k}', 'kind': 'mocap', 'frame': f'link{k}'} for k in range(1, 6)]

@@ -9,8 +9,8 @@ import pytest
 
 import soft_dynamics as sd
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.differentiator import Differentiator, DifferentiatorConfig
-from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.differentiate.differentiator import Differentiator, DifferentiatorConfig
+from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
 
 T = np.arange(0.0, 3.0, 0.005)
 
@@ -99,7 +99,7 @@ def test_a_light_tip_that_starts_fast_is_followed() -> None:
 
 def test_bodies_that_leave_a_segment_open_are_refused() -> None:
     arm = sd.load('honeycomb_arm')
-    with pytest.raises(ValueError, match='end of every soft segment; plate2, plate4 leave'):
+    with pytest.raises(ValueError, match='end of every soft segment; plate2, plate4 cannot determine'):
         PoseDifferentiator(arm, sensors=('plate2', 'plate4'))
 
 

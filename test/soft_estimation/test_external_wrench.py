@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 import soft_dynamics as sd
 from benchmarks.estimation_rig import model
 from benchmarks.external_wrench import errors
-from soft_estimation.external_wrench import WrenchObserver
+from soft_estimation.loads.external_wrench import WrenchObserver
 
 PUSH = np.array([0.05, -0.1, 0.03, 2.0, -1.5, 1.0])  # [N m], [N] world axes
 T = np.arange(0.0, 1.5, 0.01)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from soft_estimation.differentiator import START, DifferentiatorConfig, white_jerk
-from soft_estimation.fixed_interval import smoothed
+from soft_estimation.differentiate.differentiator import START, DifferentiatorConfig, white_jerk
+from soft_estimation.differentiate.fixed_interval_smoother import smoothed
 
 CONFIG = DifferentiatorConfig(bandwidth=2.0, noise=0.01)
 W = 2.0 * math.pi * CONFIG.bandwidth

@@ -14,11 +14,10 @@ from scipy.spatial.transform import Rotation
 import soft_dynamics as sd
 from soft_dynamics.geometry.quaternion import NORM_TOLERANCE
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.body_poses import poses_from_quaternions
-from soft_estimation.configuration import Tracking
-from soft_estimation.model_filter import ModelFilter
-from soft_estimation.pose_differentiator import PoseDifferentiator
-from soft_estimation.poses import pose
+from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
+from soft_estimation.inverse_kinematics.pose_tracking import Tracking
+from soft_estimation.inverse_kinematics.poses import pose, poses_from_quaternions
+from soft_estimation.kalman.model_filter import ModelFilter
 
 ARM = sd.load('honeycomb_arm')
 TRACKING = Tracking(ARM)

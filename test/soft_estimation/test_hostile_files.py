@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from soft_dynamics.robot import load
-from soft_estimation import identify, import_recording
-from soft_estimation.identification.options import Checkpoint
-from soft_estimation.import_recording import main
+from soft_estimation.commands import identify, import_recording
+from soft_estimation.commands.import_recording import main
+from soft_estimation.identification.budget import Checkpoint
 from soft_estimation.importing import MappingError, load_mapping, tables
 
 CSV = 'time,p1,p2\n' + '\n'.join(f'{k / 10},{k},{k}' for k in range(9))
@@ -165,7 +165,7 @@ def test_no_name_leads_out_of_the_folder(
     assert capsys.readouterr().err.count('\n') == 1
     with io.StringIO('format: 1\nname: ../escaped\nsegments: []') as text:
         Path('robot.yaml').write_text(text.getvalue())
-    from soft_estimation import validate
+    from soft_estimation.commands import validate
 
     assert validate.main(['bag', 'robot.yaml']) == 2
     assert 'name: expected a name' in capsys.readouterr().err

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from identification_truth import bending_recording, deviations, recorded, wrong
 
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.errors import NotConverged
-from soft_dynamics.lag import follow
 from soft_dynamics.robot import Robot
+from soft_dynamics.simulation.first_order_lag import follow
+from soft_estimation.differentiate.smoothing_spline import smoothing_spline
 from soft_estimation.identification import METHODS, Options, identify, problem_of
-from soft_estimation.identification import mehl as mehl_way
-from soft_estimation.identification.options import Checkpoint
-from soft_estimation.identification.parameters import apply, select
+from soft_estimation.identification.budget import Checkpoint
+from soft_estimation.identification.damped_sinusoids import fit_swing
+from soft_estimation.identification.methods import mehl as mehl_way
+from soft_estimation.identification.particle_swarm import minimise
 from soft_estimation.identification.problem import follow_evenly
 from soft_estimation.identification.sensitivity import slopes
-from soft_estimation.identification.sinusoids import fit_swing
-from soft_estimation.identification.swarm import minimise
-from soft_estimation.smoothing import smoothing_spline
+from soft_estimation.identification.unknowns import apply, select
 
 SHARED = ('*.stiffness', '*.damping')
 BUDGET = {'least_squares': Options(starts=1), 'jensen': Options(trials=80), 'godage': Options(trials=250)}
@@ -56,7 +56,7 @@ def test_what_does_not_show_is_warned_of(bending) -> None:
     _truth, guess, recording = bending
     keys = ('*.stiffness', '*.damping', '*.mass', '*.gain')  # without gravity only their ratios show
     found = identify(problem_of(guess, [recording], 'least_squares', keys), options=Options(starts=1))
-    assert any('told apart' in line and '*.mass' in line for line in found.uncertainty.warnings)
+    assert any('cannot separate' in line and '*.mass' in line for line in found.uncertainty.warnings)
 
 
 SLOPES = [
@@ -185,7 +185,7 @@ def test_chambers_fill_and_vent_each_with_their_lag() -> None:
 
 
 MISTAKES = [
-    (('elbow.stiffness',), 'names no number'),
+    (('elbow.stiffness',), 'matches no number'),
     (('*.stiffness', 'link1.stiffness'), 'same number'),
     (('stiff ness',), 'expected name.field'),
     (('*.stiffness=2',), 'low:high'),
@@ -220,7 +220,7 @@ def test_of_a_robot_that_cannot_run_the_uncertainty_is_not_known(bending, monkey
     monkeypatch.setattr(Robot, 'linearize', Mock(side_effect=stop))
     found = identify(problem_of(truth, [recording], 'least_squares', SHARED))
     assert np.all(np.isnan(found.uncertainty.std))
-    assert found.uncertainty.warnings == (f'uncertainty is not known: {stop}',)
+    assert found.uncertainty.warnings == (f'no uncertainty: {stop}',)
 
 
 def found_at_once(problem, *_):

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from identification_truth import bending_recording, rectangle, wrong
 
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
+from soft_dynamics.description.writer import write_description
 from soft_dynamics.robot import Robot
-from soft_dynamics.writer import write_description
+from soft_estimation.commands.identify import main
 from soft_estimation.identification.problem import Problem
-from soft_estimation.identify import main
 from tools.made_bag import Rig, write_bag
 
 
@@ -52,7 +52,7 @@ def test_a_new_file_is_written_beside_the_old_one_and_not_twice(lab, capsys) -> 
 @pytest.mark.parametrize(
     ('more', 'text'),
     [
-        (['--fit', 'elbow.mass'], 'names no number'),
+        (['--fit', 'elbow.mass'], 'matches no number'),
         (['--window', '0'], 'window must be > 0'),
         (['--output', 'no/x.yaml'], 'no folder'),
         (['--seed', '-1'], 'seed must be >= 0, got -1'),
@@ -69,7 +69,7 @@ def test_a_mistake_is_one_line(lab, capsys, more, text) -> None:
 @pytest.mark.parametrize(
     ('more', 'text'),
     [
-        (['--fit', 'elbow.mass'], 'names no number'),
+        (['--fit', 'elbow.mass'], 'matches no number'),
         (['--trials', '0'], 'trials must be >= 1'),
         (['--method', 'mehl'], 'method mehl always finds the parameters of its table'),
     ],
@@ -115,7 +115,7 @@ def test_a_damaged_file_of_arrays_is_one_line(lab, capsys) -> None:
         (lab / 'run.npz').write_bytes(damaged)
         assert command(lab) == 2
         error = capsys.readouterr().err
-        assert 'run.npz: damaged, cut short or not a file of plain arrays' in error
+        assert 'run.npz: damaged, truncated or not a file of plain arrays' in error
         assert error.count('identify: ') == 1
 
 
@@ -186,8 +186,8 @@ def test_an_interrupted_command_goes_on_where_it_was(lab, bag, capsys, monkeypat
 
 KILLED = """
 import os, signal, sys
-from soft_estimation.identification.options import Checkpoint
-from soft_estimation.identify import main
+from soft_estimation.identification.budget import Checkpoint
+from soft_estimation.commands.identify import main
 save = Checkpoint.save
 def save_and_die(self, state):
     save(self, state)
@@ -232,7 +232,7 @@ def test_a_result_that_cannot_be_written_is_not_searched_again(lab, capsys, monk
 
     monkeypatch.setattr(Problem, 'run', counted)
     with monkeypatch.context() as disk:
-        disk.setattr('soft_dynamics.writer.write_new', full)
+        disk.setattr('soft_dynamics.description.writer.write_new', full)
         assert command(lab) == 2
     assert 'No space left' in capsys.readouterr().err
     first, calls[0] = calls[0], 0

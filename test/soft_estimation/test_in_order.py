@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from soft_estimation.in_order import InOrder
+from soft_estimation.reorder_buffer import InOrder
 
 
 def test_the_order_of_arrival_does_not_matter() -> None:

@@ -10,10 +10,11 @@ from scipy.spatial.transform import Rotation
 
 import soft_dynamics as sd
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation import kernels
-from soft_estimation.configuration import Tracking
-from soft_estimation.process import Belief, Process, ProcessNoise
-from soft_estimation.sensing import Mounting, PoseNoise
+from soft_estimation.inverse_kinematics.kernels import are_rigid, carry_poses
+from soft_estimation.inverse_kinematics.pose_tracking import Tracking
+from soft_estimation.kalman import kernels
+from soft_estimation.kalman.process_model import Belief, Process, ProcessNoise
+from soft_estimation.kalman.sensor_models import Mounting, PoseNoise
 
 ALL = tuple(f'plate{k}' for k in range(5))
 
@@ -38,11 +39,11 @@ def test_an_update_is_the_textbooks(compiled: bool) -> None:
 
 def test_what_is_no_pose_is_found_out() -> None:
     X = np.tile(np.eye(4), (3, 1, 1))
-    assert kernels.are_rigid(X, 1e-6)
+    assert are_rigid(X, 1e-6)
     for row, column, value in ((0, 0, 1.1), (0, 3, math.nan), (0, 0, math.nan), (3, 0, 0.1), (2, 2, -1.0)):
         wrong = X.copy()
         wrong[1, row, column] = value
-        assert not kernels.are_rigid(wrong, 1e-6)
+        assert not are_rigid(wrong, 1e-6)
 
 
 def test_a_glance_is_the_prediction_without_its_covariances() -> None:
@@ -119,7 +120,7 @@ def test_poses_correct_in_one_go_as_when_read_first(wrong: str | None) -> None:
 
 @pytest.mark.parametrize('compiled', [True, False])
 def test_poses_are_carried_from_world_to_world(compiled: bool) -> None:
-    carry = kernels.carry_poses if compiled else kernels.carry_poses.py_func
+    carry = carry_poses if compiled else carry_poses.py_func
     rng = np.random.default_rng(7)
     X_MW, *others = (pose_from_rpy(*rng.normal(size=(2, 3))) for _ in range(7))
     X_WS, X_SF, X_MF = np.array(others[:3]), np.array(others[3:]), np.empty((3, 4, 4))

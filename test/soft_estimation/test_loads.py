@@ -9,7 +9,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import soft_dynamics as sd
-from soft_estimation.loads import MomentumObserver, TipLoad
+from soft_estimation.loads.momentum_observer import MomentumObserver
+from soft_estimation.loads.tip_load import TipLoad
 
 T = np.arange(0.0, 2.0, 0.01)
 PRESSURE = np.array([3e4, 0.0, 1e4, 0.0])

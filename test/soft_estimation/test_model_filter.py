@@ -13,9 +13,9 @@ from scipy.stats import chi2
 
 import soft_dynamics as sd
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.kernels import discretise
-from soft_estimation.model_filter import FilterConfig, ModelFilter
-from soft_estimation.process import Belief, Process, ProcessNoise
+from soft_estimation.kalman.kernels import discretise
+from soft_estimation.kalman.model_filter import FilterConfig, ModelFilter
+from soft_estimation.kalman.process_model import Belief, Process, ProcessNoise
 
 FINGER = {
     'format': 1,
@@ -341,7 +341,7 @@ def test_a_force_the_model_does_not_know_is_found(robot: sd.Robot) -> None:
 
 def test_misuse_is_refused(robot: sd.Robot) -> None:
     f = ModelFilter(robot)
-    with pytest.raises(ValueError, match='nothing was fed'):
+    with pytest.raises(ValueError, match='no sample yet'):
         f.estimate(0.0)
     with pytest.raises(ValueError, match='finite'):
         f.feed_pose(0.0, 'marker', np.full((4, 4), math.nan))

@@ -1,4 +1,4 @@
-"""What docs/estimation.md claims of the virtual rig, on shorter runs: a plant that is not the filter's model."""
+"""Accuracy on the virtual rig, whose plant differs from the model: shorter runs of docs/benchmarks/estimation.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import soft_dynamics as sd
 from benchmarks.estimation import BLACKOUT, blackout, error, of_sensors, tip_load, with_outliers
 from benchmarks.estimation_rig import PERIOD, Run, estimates, model, record
-from soft_estimation.model_filter import ModelFilter
+from soft_estimation.kalman.model_filter import ModelFilter
 
 
 @pytest.fixture(scope='module')

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from soft_estimation.poses import flip_axis, poses_from_normals
+from soft_estimation.inverse_kinematics.poses import flip_axis, poses_from_normals
 
 AXIS = np.array([0.006, -0.005, 1.0]) / math.hypot(0.006, 0.005, 1.0)
 

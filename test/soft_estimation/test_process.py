@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import soft_dynamics as sd
-from soft_dynamics.arguments import Array
-from soft_estimation.process import Process, ProcessNoise, slopes
+from soft_dynamics.array import Array
+from soft_estimation.kalman.process_model import Process, ProcessNoise, slopes
 
 
 @pytest.mark.parametrize('name', ['honeycomb_arm', 'pneumatic_arm', 'floating_actuator'])

@@ -8,7 +8,7 @@ from scipy.interpolate import CubicHermiteSpline
 
 import soft_dynamics as sd
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.model_filter import ModelFilter
+from soft_estimation.kalman.model_filter import ModelFilter
 from tools.made_bag import driven
 
 DENSE, SOON = 0.01, 0.002  # [s] between samples of a quick machine; from a sample to the state after it

@@ -9,9 +9,9 @@ import pytest
 
 import soft_dynamics as sd
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.model_filter import FilterConfig, ModelFilter
+from soft_estimation.kalman.model_filter import FilterConfig, ModelFilter
+from soft_estimation.kalman.process_model import CONSTANT_WORK, Process, ProcessNoise, slopes
 from soft_estimation.pose_sets import PoseCollector
-from soft_estimation.process import CONSTANT_WORK, Process, ProcessNoise, slopes
 
 PLATES = [f'plate{k}' for k in range(5)]
 BENT = np.array([0.5, -0.3, 0.4, 0.2, -0.5, 0.3, 0.4, -0.6])

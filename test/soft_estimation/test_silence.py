@@ -10,8 +10,8 @@ import pytest
 
 import soft_dynamics as sd
 from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.model_filter import FilterConfig, ModelFilter
-from soft_estimation.pose_differentiator import PoseDifferentiator
+from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
+from soft_estimation.kalman.model_filter import FilterConfig, ModelFilter
 
 STEP = 0.01  # [s]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import make_smoothing_spline
 
-from soft_estimation.smoothing import smoothing_spline
+from soft_estimation.differentiate.smoothing_spline import smoothing_spline
 
 RANDOM = np.random.default_rng(3)
 

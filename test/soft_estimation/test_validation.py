@@ -17,13 +17,13 @@ import pytest
 import soft_dynamics as sd
 from soft_dynamics.errors import NotConverged
 from soft_dynamics.robot import Robot, load
-from soft_estimation import validate as validate_command
-from soft_estimation.progress import ProgressBar
-from soft_estimation.recording import Recording
-from soft_estimation.validate import main, thresholds
-from soft_estimation.validation import statistics, unit_of, validate
-from soft_estimation.validation_figures import POINTS, envelope
-from soft_estimation.validation_report import html_report, text_report
+from soft_estimation.commands import validate as validate_command
+from soft_estimation.commands.progress_bar import ProgressBar
+from soft_estimation.commands.validate import main, thresholds
+from soft_estimation.recordings.recording import Recording
+from soft_estimation.validation.figures import POINTS, envelope
+from soft_estimation.validation.free_run import statistics, unit_of, validate
+from soft_estimation.validation.report import html_report, text_report
 from tools.made_bag import Rig, driven, write_bag
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -293,11 +293,11 @@ def test_the_module_runs_and_a_bag_cut_short_gives_no_traceback(run: Path, tmp_p
     shutil.copytree(run, cut)
     (file,) = cut.glob('*.mcap')
     file.write_bytes(file.read_bytes()[:5000])
-    command = [sys.executable, '-m', 'soft_estimation.validate', str(cut), 'honeycomb_arm']
+    command = [sys.executable, '-m', 'soft_estimation.commands.validate', str(cut), 'honeycomb_arm']
     done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f'validate: bag {cut}: is damaged, cut short or no rosbag2 bag')
+    assert line.startswith(f'validate: bag {cut}: is damaged, truncated or not a rosbag2 bag')
     assert [entry.name for entry in tmp_path.iterdir()] == ['cut']
 
 
@@ -338,6 +338,8 @@ def test_without_matplotlib_there_are_tables_and_no_report(
     monkeypatch.setattr(validate_command, 'find_spec', lambda _: None)
     assert main([str(run), 'honeycomb_arm']) == 2
     assert 'the report needs matplotlib: pip install' in capsys.readouterr().err
-    code = 'import sys; sys.modules["matplotlib"] = None; from soft_estimation.validate import main; sys.exit(main())'
-    command = [sys.executable, '-c', code, str(run), 'honeycomb_arm', '--no-report']
+    code = (
+        'import sys; sys.modules["matplotlib"] = None; from soft_estimation.commands.validate import main; '
+    )
+    command = [sys.executable, '-c', code + 'sys.exit(main())', str(run), 'honeycomb_arm', '--no-report']
     assert 'free run' in subprocess.check_output(command, text=True)

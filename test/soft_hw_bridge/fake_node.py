@@ -11,8 +11,8 @@ from fake_valves import Applied, Way, World
 from firmware import U32, Firmware
 
 from soft_hw_bridge.errors import DeviceError
-from soft_hw_bridge.pressure.microcontroller import WATCHDOG_S, BinaryCodec, Message, MessageStream
-from soft_hw_bridge.pressure.serial_port import SerialConfig
+from soft_hw_bridge.pressure.serial_device import SerialConfig
+from soft_hw_bridge.pressure.serial_protocol import WATCHDOG_S, BinaryCodec, Message, MessageStream
 
 CODEC = BinaryCodec()
 

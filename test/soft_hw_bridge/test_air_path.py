@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, Phase, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from soft_dynamics.counters import ERROR, OK
+from soft_dynamics.diagnostics import ERROR, OK
 from soft_hw_bridge.pressure.command import Command
-from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
+from soft_hw_bridge.pressure.guard import PressureLimits
+from soft_hw_bridge.pressure.modbus_device import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import Block, DeviceTimeout, RegisterMap, Wait, Write
-from soft_hw_bridge.pressure.safety import PressureLimits
 from soft_hw_bridge.pressure.stream import Clock, PressureStream
 
 CHAMBERS = 3

@@ -16,8 +16,8 @@ PRESSURE = 'soft_hw_bridge/pressure'
 # What is taken out: file, text, what stands there instead. Where several rules guard one invariant, all of them go.
 RULES: dict[str, tuple[str, ...]] = {
     'I1 contact lease before a write': (
-        'modbus_tcp.py',
-        'self._lease.check()  # the last thing before the kernel has it',
+        'modbus_client.py',
+        'self._lease.check()  # just before the kernel takes it',
         'pass',
     ),
     'I1 lease judged at each answer': (
@@ -26,42 +26,46 @@ RULES: dict[str, tuple[str, ...]] = {
         'self._contact_t',
     ),
     'I1 set points read back': (
-        'modbus.py',
+        'modbus_device.py',
         'if self._written is None or (held != self._written).any():',
         'if False:',
     ),
-    'I1 catch-up of two cycles': ('safety.py', '_CYCLES_PER_STEP = 2.0', '_CYCLES_PER_STEP = 9.0'),
+    'I1 catch-up of two cycles': ('guard.py', '_CYCLES_PER_STEP = 2.0', '_CYCLES_PER_STEP = 9.0'),
     'I2 zero after a loss': ('stream.py', 'self._output = np.zeros(len(self.names))', 'pass'),
-    'I2 command near zero': ('safety.py', 'if self._begins_at_zero and max(', 'if False and max('),
-    'I3 command time-out': ('safety.py', '<= t - self._commanded_t <=', '<= 0.0 * t <='),
-    'I3 age of a command': ('safety.py', 'if not abs(age) <= self.limits.command_timeout:', 'if False:'),
-    'I3 age counts': ('safety.py', 'self._commanded_t = t - max(age, 0.0)', 'self._commanded_t = t'),
-    'I3 writes of one decision': ('modbus.py', 'if self._boot() > until:', 'if False:'),
+    'I2 command near zero': ('guard.py', 'if self._begins_at_zero and max(', 'if False and max('),
+    'I3 command time-out': ('guard.py', '<= t - self._commanded_t <=', '<= 0.0 * t <='),
+    'I3 age of a command': ('guard.py', 'if not abs(age) <= self.limits.command_timeout:', 'if False:'),
+    'I3 age counts': ('guard.py', 'self._commanded_t = t - max(age, 0.0)', 'self._commanded_t = t'),
+    'I3 writes of one decision': ('modbus_device.py', 'if self._boot() > until:', 'if False:'),
     'I4 watchdog set': (
-        'modbus.py',
+        'modbus_device.py',
         'self._connected().write(register.address, self._watchdog_words(register))\n            self._check_watchdog()',
         'pass',
     ),
     'I4 watchdog read again': (
-        'modbus.py',
+        'modbus_device.py',
         'if self._boot() - self._checked_t >= _CHECK_S:',
         'if False:',
     ),
-    'I8 state of the device read again': ('modbus.py', 'for step in self._map.start:', 'for step in ():'),
+    'I8 state of the device read again': (
+        'modbus_device.py',
+        'for step in self._map.start:',
+        'for step in ():',
+    ),
     'I5 limits of guard and register map': (
         *('register_map.py', 'np.minimum(np.maximum(counts, low), high)', 'np.minimum(counts, 65535)'),
-        *('safety.py', 'np.clip(wanted, self.limits.pressure_min, self.limits.pressure_max)', 'wanted'),
-        *('safety.py', 'np.clip(moved, self.limits.pressure_min, self.limits.pressure_max)', 'moved'),
+        *('guard.py', 'np.clip(wanted, self.limits.pressure_min, self.limits.pressure_max)', 'wanted'),
+        *('guard.py', 'np.clip(moved, self.limits.pressure_min, self.limits.pressure_max)', 'moved'),
     ),
-    'I6 disarm vents': ('safety.py', "self._vent('disarmed')", 'pass'),
-    'I6 stop vents': ('safety.py', 'self._vent(reason)\n        self.lost()', 'self._vent(reason)'),
+    'I6 disarm vents': ('guard.py', "self._vent('disarmed')", 'pass'),
+    'I6 stop vents': ('guard.py', 'self._vent(reason)\n        self.lost()', 'self._vent(reason)'),
     'I7 wait for the watchdog before the next connection': (
-        'modbus.py',
+        'modbus_device.py',
         'if wait > 0.0 and self._stop.wait(wait):',
         'if False:',
     ),
     'I10 answers belong to requests': (
-        'modbus_tcp.py',
+        'modbus_client.py',
         'if (transaction, protocol, unit) != (self._transaction, 0, self._unit):',
         'if False:',
     ),
@@ -70,14 +74,14 @@ RULES: dict[str, tuple[str, ...]] = {
         'decided_t = self._stamps.time_of(command.stamp_ns)',
         'decided_t = command.heard_t - (self._time.wall_ns() - command.stamp_ns) * 1e-9',
     ),
-    'I9 second publisher': ('master.py', "self.problem = 'commands from two publishers'", 'pass'),
+    'I9 second publisher': ('command_source.py', "self.problem = 'commands from two publishers'", 'pass'),
     'I9 hand-over that both declare': (
-        'master.py',
+        'command_source.py',
         'if self._gives_way and command.is_handover:',
         'if command.is_handover:',
     ),
     'I9 until armed again': (
-        'master.py',
+        'command_source.py',
         'if self.problem:\n',
         'if self.problem and not (self.__init__()):\n',
     ),
@@ -88,7 +92,7 @@ RULES: dict[str, tuple[str, ...]] = {
         'except KeyError as error:',
     ),
     'I11 not far ahead of the measurement': (
-        'safety.py',
+        'guard.py',
         'target = np.minimum(target, np.maximum(self._measured + self.limits.ahead, 0.0))',
         'pass',
     ),
@@ -106,12 +110,12 @@ SERIAL_RULES: dict[str, tuple[str, ...]] = {
     'I4 watchdog of the device': (FIRMWARE, 'if (is_live && node_now_us()', 'if (0 && node_now_us()'),
     'I5 limits of guard and serial port': (
         *(
-            'serial_port.py',
+            'serial_device.py',
             'np.clip(finite, self._limits.pressure_min, self._limits.pressure_max)',
             'finite',
         ),
-        *('safety.py', 'np.clip(wanted, self.limits.pressure_min, self.limits.pressure_max)', 'wanted'),
-        *('safety.py', 'np.clip(moved, self.limits.pressure_min, self.limits.pressure_max)', 'moved'),
+        *('guard.py', 'np.clip(wanted, self.limits.pressure_min, self.limits.pressure_max)', 'wanted'),
+        *('guard.py', 'np.clip(moved, self.limits.pressure_min, self.limits.pressure_max)', 'moved'),
     ),
     'I7 epoch, sequence and validity time in the device': (
         *(FIRMWARE, IS_OF_EPOCH, 'if (!is_live) return;'),
@@ -120,12 +124,12 @@ SERIAL_RULES: dict[str, tuple[str, ...]] = {
     ),
     'I8 set points read back': (
         *(
-            'serial_port.py',
+            'serial_device.py',
             '(sequence, held) == (self._sequence, self._written)',
             'sequence == self._sequence',
         ),
         *(
-            'serial_port.py',
+            'serial_device.py',
             '(sequence, held) != ((self._sequence - 1) % _NUMBERS, self._before)',
             'sequence != (self._sequence - 1) % _NUMBERS',
         ),
@@ -136,8 +140,8 @@ SERIAL_RULES: dict[str, tuple[str, ...]] = {
         'crc16(frame, 0) != 0xFFFF',
     ),
     'contact lease before a write': (
-        'serial_port.py',
-        'self._lease.check()  # the last thing before the kernel has it',
+        'serial_device.py',
+        'self._lease.check()  # just before the kernel takes it',
         'pass',
     ),
 }

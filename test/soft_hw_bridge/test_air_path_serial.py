@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from test_air_path import CHAMBERS, DURATIONS, FILLED, NAMES, RUNS, VALVES, AirPath, Stop
 
-from soft_dynamics.counters import OK
-from soft_hw_bridge.pressure.microcontroller import VALID_S, WATCHDOG_S, Message
-from soft_hw_bridge.pressure.safety import PressureLimits
-from soft_hw_bridge.pressure.serial_port import SerialConfig, SerialPressure
+from soft_dynamics.diagnostics import OK
+from soft_hw_bridge.pressure.guard import PressureLimits
+from soft_hw_bridge.pressure.serial_device import SerialConfig, SerialPressure
+from soft_hw_bridge.pressure.serial_protocol import VALID_S, WATCHDOG_S, Message
 from soft_hw_bridge.pressure.stream import Clock, PressureStream
 
 

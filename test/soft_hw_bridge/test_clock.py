@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from soft_hw_bridge.clock import DeviceClock, ticks_to_ns
+from soft_hw_bridge.link.device_clock import DeviceClock, ticks_to_ns
 
 NS = 1_000_000_000
 START_NS = 1_750_000_000 * NS

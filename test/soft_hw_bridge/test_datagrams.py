@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from soft_hw_bridge.datagrams import receive, stamp_arrivals
+from soft_hw_bridge.link.udp_timestamps import receive, stamp_arrivals
 
 
 @pytest.fixture

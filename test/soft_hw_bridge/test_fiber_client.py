@@ -10,8 +10,8 @@ from soft_hw_bridge.emulators.odisi import OdisiEmulator
 from soft_hw_bridge.emulators.shape import ShapeEmulator
 from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.fiber.client import ShapeClient
-from soft_hw_bridge.fiber.odisi import Core, OdisiAdapter
-from soft_hw_bridge.fiber.shp1 import Shp1Adapter
+from soft_hw_bridge.fiber.protocols.odisi import Core, OdisiAdapter
+from soft_hw_bridge.fiber.protocols.shp1 import Shp1Adapter
 
 N = 213
 S = 0.8e-3 * np.arange(N)

@@ -7,7 +7,7 @@ import pytest
 from fuzz import damaged, growth, refusals
 
 from soft_hw_bridge.emulators import fbgs as fbgs_emulator
-from soft_hw_bridge.fiber import fbgs
+from soft_hw_bridge.fiber.protocols import fbgs
 
 N = 12
 EVENING_NS = 1_700_000_000_123_456_000  # 2023-11-14 22:13:20.123456 UTC

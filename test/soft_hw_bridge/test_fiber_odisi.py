@@ -8,8 +8,8 @@ from fuzz import damaged, growth, refusals
 
 from soft_hw_bridge.emulators import odisi as odisi_emulator
 from soft_hw_bridge.errors import MalformedPacket
-from soft_hw_bridge.fiber import odisi
-from soft_hw_bridge.fiber.crc16 import crc16_arc
+from soft_hw_bridge.fiber.protocols import odisi
+from soft_hw_bridge.fiber.protocols.crc16 import crc16_arc
 
 EVENING_NS = 1_700_000_000_123_456_000  # 2023-11-14 22:13:20.123456 UTC
 CORES = (odisi.Core(1, 'up'), odisi.Core(1, 'down', reverse=True), odisi.Core(2, 'up'))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from soft_dynamics.geometry.curve import integrate_curve
-from soft_hw_bridge.fiber.strain import CoreLayout, StrainSolver, bridge_gaps
+from soft_hw_bridge.fiber.strain_to_curvature import CoreLayout, StrainSolver, bridge_gaps
 
 
 def test_short_gaps_are_bridged_and_long_ones_stay():

@@ -9,7 +9,7 @@ from fuzz import damaged, growth, refusals
 
 from soft_hw_bridge.emulators.shape import encode_frame
 from soft_hw_bridge.errors import MalformedPacket
-from soft_hw_bridge.fiber import shp1
+from soft_hw_bridge.fiber.protocols import shp1
 
 N = 12
 S = 0.01 * np.arange(N)

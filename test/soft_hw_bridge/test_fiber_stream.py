@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from soft_dynamics.counters import ERROR, OK, WARN
+from soft_dynamics.diagnostics import ERROR, OK, WARN
 from soft_hw_bridge.emulators.fbgs import FbgsEmulator
 from soft_hw_bridge.emulators.odisi import OdisiEmulator
 from soft_hw_bridge.emulators.shape import ShapeEmulator
@@ -125,7 +125,7 @@ def test_trouble_is_told():
     try:
         shapes_of(device, send_points, stream)
         device.faults.untracked = frozenset({'fiber'})
-        unable = (WARN, 'the device says that it cannot measure')
+        unable = (WARN, 'the device reports that it cannot measure')
         shapes_of(device, send_points, stream, lambda _: stream.status()[:2] == unable)
         assert stream.invalid > 0
         device.faults.clear()

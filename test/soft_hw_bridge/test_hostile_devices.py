@@ -26,18 +26,18 @@ from soft_hw_bridge.emulators.netft import encode_record
 from soft_hw_bridge.emulators.openvr import OpenVrEmulator
 from soft_hw_bridge.emulators.shape import encode_frame
 from soft_hw_bridge.errors import DeviceError, MalformedPacket
-from soft_hw_bridge.fiber import fbgs, odisi, shp1
 from soft_hw_bridge.fiber.adapter import LARGEST, ShapeFrame
 from soft_hw_bridge.fiber.config import CoresConfig, FiberConfig, OdisiConfig
+from soft_hw_bridge.fiber.protocols import fbgs, odisi, shp1
 from soft_hw_bridge.fiber.stream import FiberStream
 from soft_hw_bridge.ft.calibration import MAX_PAGE_BYTES, decode_page, fetch_calibration
 from soft_hw_bridge.ft.client import FtConfig, NetFtClient
 from soft_hw_bridge.natnet import decode
 from soft_hw_bridge.natnet.stream import MocapConfig, MocapStream
 from soft_hw_bridge.pressure.contact_lease import ContactLease
-from soft_hw_bridge.pressure.modbus_tcp import ModbusTcp
+from soft_hw_bridge.pressure.modbus_client import ModbusTcp
 from soft_hw_bridge.rig.config import RigConfig
-from soft_hw_bridge.rig.rig import Rig
+from soft_hw_bridge.rig.virtual_rig import Rig
 from soft_hw_bridge.vive.backend import TrackerPose, TrackingState
 from soft_hw_bridge.vive.trackers import Trackers
 

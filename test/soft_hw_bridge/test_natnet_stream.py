@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from soft_dynamics.counters import ERROR, OK, WARN
-from soft_hw_bridge.emulators.loop import Loop
+from soft_dynamics.diagnostics import ERROR, OK, WARN
+from soft_hw_bridge.emulators.background_runner import Loop
 from soft_hw_bridge.emulators.natnet import MotiveSettings, NatNetEmulator
 from soft_hw_bridge.emulators.pose import Pose
 from soft_hw_bridge.natnet.stream import MocapConfig, MocapStream
@@ -69,7 +69,7 @@ def test_only_the_bodies_asked_for():
 
 def test_body_that_motive_does_not_know_is_told():
     with Link(bodies=('tip', 'hand')) as link:
-        link.until(WARN, 'Motive has no rigid body hand, but base, tip')
+        link.until(WARN, 'Motive has no rigid body hand (it has base, tip)')
 
 
 def test_lost_body_is_counted_and_told():

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from soft_hw_bridge.emulators.loop import Loop
+from soft_hw_bridge.emulators.background_runner import Loop
 from soft_hw_bridge.emulators.natnet import MotiveSettings, NatNetEmulator
 from soft_hw_bridge.emulators.pose import Pose
 

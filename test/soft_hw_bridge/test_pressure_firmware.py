@@ -9,7 +9,7 @@ import pytest
 from firmware import HIGHEST, LOWEST, Firmware, compile_firmware
 from fuzz import damaged, fuzz_count
 
-from soft_hw_bridge.pressure.microcontroller import (
+from soft_hw_bridge.pressure.serial_protocol import (
     NO_PRESSURE,
     VALID_S,
     WATCHDOG_S,

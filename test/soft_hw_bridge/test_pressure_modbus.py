@@ -16,10 +16,10 @@ from pymodbus.simulator import DataType, SimData, SimDevice
 from soft_hw_bridge.emulators import modbus as emulators
 from soft_hw_bridge.emulators.modbus import ModbusEmulator
 from soft_hw_bridge.errors import DeviceError
-from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
-from soft_hw_bridge.pressure.modbus_tcp import ModbusTcp
+from soft_hw_bridge.pressure.guard import PressureLimits
+from soft_hw_bridge.pressure.modbus_client import ModbusTcp
+from soft_hw_bridge.pressure.modbus_device import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import Block, RegisterMap, Wait, Write, load_register_map
-from soft_hw_bridge.pressure.safety import PressureLimits
 
 LIMITS = PressureLimits(pressure_max=150e3)
 CHANNELS = [0, 1, 2, 5]
@@ -106,7 +106,7 @@ def test_a_watchdog_that_is_not_taken_is_a_device_error(terminal, monkeypatch):
     monkeypatch.setattr(
         ModbusTcp, 'write', lambda self, to, words: None if to == 46100 else write(self, to, words)
     )
-    with pytest.raises(DeviceError, match='does not hold the time-out of 1000 ms in register 46100'):
+    with pytest.raises(DeviceError, match='register 46100 does not hold the watchdog time of 1000 ms'):
         connect(terminal)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soft_hw_bridge.pressure.safety import PressureGuard, PressureLimits
+from soft_hw_bridge.pressure.guard import PressureGuard, PressureLimits
 
 LIMITS = PressureLimits(
     pressure_max=150e3, pressure_min=-20e3, slew=500e3, vent_time=0.5, command_timeout=0.2

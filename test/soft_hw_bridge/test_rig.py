@@ -16,7 +16,7 @@ import yaml
 from pymodbus.client import ModbusTcpClient
 from scipy.spatial.transform import Rotation
 
-from soft_dynamics.resources import robot_file, robot_names
+from soft_dynamics.description.robot_files import robot_file, robot_names
 from soft_hw_bridge.emulators.openvr_module import OpenVrModule
 from soft_hw_bridge.fiber.config import CoresConfig, FbgsConfig, OdisiConfig
 from soft_hw_bridge.fiber.config import FiberConfig as FiberClientConfig
@@ -33,8 +33,8 @@ from soft_hw_bridge.rig.config import (
     RigConfig,
     ViveConfig,
 )
-from soft_hw_bridge.rig.control import RigClient
-from soft_hw_bridge.rig.rig import LATE, Rig
+from soft_hw_bridge.rig.remote_control import RigClient
+from soft_hw_bridge.rig.virtual_rig import LATE, Rig
 from soft_hw_bridge.vive.openvr_backend import OpenVrBackend
 from soft_hw_bridge.vive.trackers import Trackers
 
@@ -359,7 +359,7 @@ def test_every_shipped_robot_has_a_rig_that_lives(name: str) -> None:
     ('make', 'refusal'),
     [
         (lambda: RigConfig(pace='fast'), "pace must be one of real, stepped, got 'fast'"),
-        (lambda: RigConfig(step=3e-4), r'step must be a whole part of 0\.001 s, got 0\.0003'),
+        (lambda: RigConfig(step=3e-4), r'step must be 0\.001 s divided by an integer, got 0\.0003'),
         (lambda: Rig(RigConfig(obstacle=(1.0, 2.0))), 'obstacle: expected 4 or 7 numbers'),
         (lambda: RigConfig(tip_load=-1.0), 'tip_load must be >= 0'),
         (lambda: MocapConfig(rate=2000.0), r'rate must be in \(0, 1000\] Hz'),

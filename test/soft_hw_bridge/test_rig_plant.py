@@ -10,10 +10,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import soft_dynamics as sd
-from soft_dynamics.description import Description, from_mapping, load_description
+from soft_dynamics.description.robot_description import Description, from_mapping, load_description
 from soft_dynamics.errors import NotConverged
-from soft_hw_bridge.rig.centerline import Centerline
 from soft_hw_bridge.rig.plant import Plant
+from soft_hw_bridge.rig.plant_centerline import Centerline
 
 WEIGHT = 9.81
 ARC = {'type': 'arc', 'name': 'a', 'length': 0.2, 'mass': 0.5, 'radius': 0.05}

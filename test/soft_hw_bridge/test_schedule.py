@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from soft_hw_bridge.schedule import Schedule
+from soft_hw_bridge.link.poll_schedule import Schedule
 
 RATE = 250.0
 

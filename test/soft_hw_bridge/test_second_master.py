@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from fake_valves import FakeTerminal, World
 
-from soft_dynamics.counters import ERROR, OK
+from soft_dynamics.diagnostics import ERROR, OK
 from soft_hw_bridge.pressure.command import Command
-from soft_hw_bridge.pressure.modbus import ModbusConfig, ModbusPressure
+from soft_hw_bridge.pressure.guard import PressureLimits
+from soft_hw_bridge.pressure.modbus_device import ModbusConfig, ModbusPressure
 from soft_hw_bridge.pressure.register_map import Block, DeviceTimeout, RegisterMap
-from soft_hw_bridge.pressure.safety import PressureLimits
 from soft_hw_bridge.pressure.stream import Clock, PressureStream
 
 LIMITS = PressureLimits(pressure_max=240e3, slew=1e6, vent_time=0.5, valve_lag=0.05, cycle=0.005)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from soft_hw_bridge.stream_health import StreamHealth
+from soft_hw_bridge.link.stream_health import StreamHealth
 
 
 def fed(*sequence, bits=32):

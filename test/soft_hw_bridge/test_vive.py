@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from soft_dynamics.counters import WARN
+from soft_dynamics.diagnostics import WARN
 from soft_hw_bridge.emulators import openvr_module
-from soft_hw_bridge.emulators.loop import Loop
+from soft_hw_bridge.emulators.background_runner import Loop
 from soft_hw_bridge.emulators.openvr import OpenVrEmulator
 from soft_hw_bridge.emulators.openvr_module import OpenVrModule
 from soft_hw_bridge.emulators.pose import Pose

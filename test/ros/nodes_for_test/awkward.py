@@ -10,7 +10,7 @@ import time
 import rclpy
 from rclpy.node import Node
 
-from soft_dynamics.ros import run
+from soft_dynamics.ros import node_main
 
 MODE = os.environ['AWKWARD']
 
@@ -55,10 +55,10 @@ def refuse(_: Node) -> None:
 
 def main(args: list[str] | None = None) -> int:
     if MODE == 'refused late':
-        run.take_priority = refuse
+        node_main.take_priority = refuse
     if MODE == 'never stops':
-        run._LONGEST_END = 1.0
-    code = run.run_node(Awkward, args)
+        node_main._LONGEST_END = 1.0
+    code = node_main.run_node(Awkward, args)
     if MODE == 'counts threads':
         print(*(thread.name for thread in threading.enumerate()), flush=True)
     return code

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from rclpy.node import Node
 from soft_robot_suite.msg import ChamberPressures
 
-from soft_dynamics.description import load_description
+from soft_dynamics.description.robot_description import load_description
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND
-from soft_dynamics.ros.run import run_node
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from rclpy.node import Node
 from std_msgs.msg import String
 
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import DESCRIPTION
-from soft_dynamics.ros.run import run_node
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import Any
 
 import rclpy
 
-from soft_dynamics.counters import OK, WARN, Status
+from soft_dynamics.diagnostics import OK, WARN, Status
 from soft_dynamics.ros.diagnostics import Diagnostics
 from soft_dynamics.ros.lifecycle import ManagedNode
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
-from soft_dynamics.ros.run import run_node
 
 
 @dataclass(frozen=True)

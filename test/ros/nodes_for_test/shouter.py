@@ -9,8 +9,8 @@ from rclpy.node import Node
 from soft_robot_suite.msg import ChamberPressures
 
 from soft_dynamics.ros.conversions import float64s
+from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.qos import COMMAND
-from soft_dynamics.ros.run import run_node
 
 NUMBERS = 10_000_000
 

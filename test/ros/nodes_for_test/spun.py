@@ -10,7 +10,7 @@ import rclpy
 from rclpy.executors import MultiThreadedExecutor, SingleThreadedExecutor
 from rclpy.experimental.events_executor import EventsExecutor
 
-from soft_dynamics.ros.run import run_node
+from soft_dynamics.ros.node_main import run_node
 
 EXECUTORS = {
     'single-threaded': SingleThreadedExecutor,

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from soft_dynamics.entire import entire
 from soft_dynamics.geometry import so3
+from soft_dynamics.kernels.arc import entire
 
 AXES = [[1.0, 0.0, 0.0], [0.0, 0.6, -0.8], [0.48, -0.6, 0.64], [-0.36, -0.48, -0.8]]
 SMALL = [0.0, 1e-300, 1e-160, 1e-12, 1e-8, 1e-4]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import soft_dynamics as sd
-from soft_dynamics.description import Disc
+from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.geometry.tube import frame_poses, rings, segment_pressures, tube
 
 ROBOTS = ('bending_actuator', 'fabric_arm', 'floating_actuator', 'honeycomb_arm', 'pneumatic_arm')

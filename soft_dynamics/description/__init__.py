@@ -1,0 +1,1 @@
+"""What a robot file says: its schema, how it is read and written, and where the shipped files are."""

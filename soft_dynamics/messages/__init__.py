@@ -1,0 +1,1 @@
+"""Messages read and written as bytes, without the generated message classes."""

@@ -1,0 +1,1 @@
+"""Functions that belong to one type of segment."""

@@ -1,0 +1,1 @@
+"""Motions of a robot over time under given pressures and forces."""

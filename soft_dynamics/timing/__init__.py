@@ -1,0 +1,1 @@
+"""Clocks, stamps and rates."""

@@ -1,0 +1,1 @@
+"""The commands `validate`, `identify` and `import_recording`."""

@@ -1,0 +1,1 @@
+"""The identification methods, one module each."""

@@ -1,0 +1,1 @@
+"""Shared parts of the device clients: reconnection, clocks, timestamps and byte streams."""
