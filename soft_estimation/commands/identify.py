@@ -34,7 +34,8 @@ def parser() -> argparse.ArgumentParser:
         prog='identify', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument(
-        'robot', help='name of a shipped robot, or path of a robot file; the search starts from its values'
+        'robot',
+        help='shipped robot, or the path of a robot file; the search starts from its values',
     )
     made.add_argument('recordings', nargs='+', type=Path, help='bags, or .npz files of arrays')
     made.add_argument(
@@ -54,19 +55,32 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         '--output', type=Path, help='new robot file; default: <robot>_identified.yaml beside the old one'
     )
-    made.add_argument('--window', type=float, default=10.0, help='duration of free runs [s]; default 10')
-    made.add_argument('--step', type=float, default=5e-3, help='simulation step [s]; default 0.005')
-    made.add_argument('--start', type=float, default=0.0, help='ignore recordings before this time [s]')
-    made.add_argument('--end', type=float, help='ignore recordings after this time [s]')
-    made.add_argument('--rate', type=float, default=100.0, help='sampling rate of bags [Hz]; default 100')
+    made.add_argument('--window', type=float, default=10.0, help='length of free runs [s]; default 10')
+    made.add_argument(
+        '--step',
+        type=float,
+        default=5e-3,
+        help='step of the simulation [s]; default 0.005',
+    )
+    made.add_argument('--start', type=float, default=0.0, help='skip data before this time [s]')
+    made.add_argument('--end', type=float, help='skip data after this time [s]')
+    made.add_argument(
+        '--rate',
+        type=float,
+        default=100.0,
+        help='rate of the samples taken from bags [Hz]; default 100',
+    )
     made.add_argument(
         '--source',
         choices=SOURCES,
         default='auto',
-        help='source of the motion in bags; auto: state if recorded, otherwise poses',
+        help='source of the motion in bags; auto: state, or else poses',
     )
     made.add_argument(
-        '--bandwidth', type=float, default=10.0, help='bandwidth of the smoothing of poses [Hz]; default 10'
+        '--bandwidth',
+        type=float,
+        default=10.0,
+        help='bandwidth for smoothing poses [Hz]; default 10',
     )
     for field in fields(Options):
         kind = type(field.default)

@@ -29,9 +29,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument('file', type=Path, help='recording: .csv, .txt, either .gz, or .c3d')
     made.add_argument('mapping', help=f'path of a .yaml file, or a shipped one: {", ".join(mapping_names())}')
     made.add_argument(
-        'mapping', help=f'path of a .yaml file, or name of a shipped mapping: {", ".join(mapping_names())}'
-    )
-    made.add_argument(
         '--out',
         type=Path,
         help='folder of the new bag; default: named after the file, in the current folder',
