@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help='real-time priority of all nodes except the model, 1 to 99; default 0: ordinary',
     )
     parser.add_argument(
-        '--everything', action='store_true', help='with F/T sensor, Vive trackers, fiber and shape_publisher'
+        '--everything', action='store_true', help='add F/T sensor, Vive trackers, fiber and shape_publisher'
     )
     parser.add_argument('--write-docs', action='store_true', help='also write the tables into the docs')
     options = parser.parse_args(arguments)

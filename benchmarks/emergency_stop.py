@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='emergency_stop', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--times', type=int, default=50, help='stops of each kind; default 50')
+    parser.add_argument('--times', type=int, default=50, help='repetitions of each kind of stop; default 50')
     parser.add_argument('--write-docs', action='store_true', help=f'write the table into {PAGE.name}')
     options = parser.parse_args(arguments)
     valves = ModbusEmulator(MpaTerminal())

@@ -181,7 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0])
     parser.add_argument('--seconds', type=float, default=8.0, help='length of the motion [s]')
     parser.add_argument('--streams', nargs='+', choices=RATES, default=['poses', 'pressure'])
-    parser.add_argument('--for-now', action='store_true', help='ordinary estimators, without at_samples')
+    parser.add_argument('--for-now', action='store_true', help='use estimators without at_samples')
     parser.add_argument('--busy', type=int, default=0, help='number of computing processes beside it')
     options = parser.parse_args()
     rclpy.init()

@@ -96,13 +96,19 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         epilog=f'{METHOD} Benchmarks: {", ".join(BENCHMARKS)}.',
     )
     parser.add_argument(
-        '--quick', action='store_true', help='half a minute: fewer repetitions, no C++, no starts'
+        '--quick',
+        action='store_true',
+        help='take half a minute: fewer repetitions, no C++, no start-up times',
     )
     parser.add_argument(
-        '--only', metavar='PATTERN', default='', help='benchmarks whose name matches, e.g. inverse'
+        '--only', metavar='PATTERN', default='', help='run benchmarks whose name matches, e.g. inverse'
     )
     parser.add_argument(
-        '--json', metavar='PATH', type=Path, default=HERE / 'latest.json', help='default: %(default)s'
+        '--json',
+        metavar='PATH',
+        type=Path,
+        default=HERE / 'latest.json',
+        help='result file; default: %(default)s',
     )
     parser.add_argument('--write-docs', action='store_true', help=f'also write docs/benchmarks/{DOCS.name}')
     options = parser.parse_args(arguments)
@@ -110,7 +116,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         names = [name for name in BENCHMARKS if not (options.quick and name.startswith(SLOW))]
         options.names = [name for name in names if re.search(options.only, name)]
     except re.error as error:
-        parser.error(f'--only: {options.only!r} is no regular expression: {error}')
+        parser.error(f'--only: {options.only!r} is not a regular expression: {error}')
     if not options.names:
         parser.error(f'--only: {options.only!r} matches none of {", ".join(names)}')
     if not options.json.parent.is_dir():

@@ -51,12 +51,16 @@ class Actuate:
     """Parameters of allocation and lag compensation."""
 
     co_contraction: float = field(
-        default=0.0, metadata={'doc': 'mean pressure, 0: least, 1: highest', 'unit': '-'}
+        default=0.0,
+        metadata={
+            'doc': 'mean pressure of antagonistic chambers; 0: lowest, 1: highest possible',
+            'unit': '-',
+        },
     )
     lag_speedup: float = field(
         default=1.0,
         metadata={
-            'doc': 'pressures follow this many times faster than the valves; 1: no compensation',
+            'doc': 'factor by which commands speed up the pressures beyond the valve lag; 1: no speed-up',
             'unit': '-',
         },
     )

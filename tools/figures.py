@@ -327,7 +327,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description='Make the figures of docs/theory.')
-    parser.add_argument('pages', nargs='*', metavar='PAGE', help=f'of {", ".join(FIGURES)}; default: all')
+    parser.add_argument('pages', nargs='*', metavar='PAGE', help=f'one of {", ".join(FIGURES)}; default: all')
     pages = parser.parse_args().pages or list(FIGURES)
     unknown = sorted(set(pages) - set(FIGURES))
     if unknown:

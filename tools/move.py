@@ -40,7 +40,9 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog='tools.move', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument('goal', nargs='*', type=coordinate, metavar='NAME=VALUE', help='coordinate [rad or m]')
+    made.add_argument(
+        'goal', nargs='*', type=coordinate, metavar='NAME=VALUE', help='target value [rad or m]'
+    )
     made.add_argument('--time', type=duration, default=2.0, help='duration of the motion [s]; default 2')
     made.add_argument('--stop', action='store_true', help='emergency stop: vent all chambers')
     return made

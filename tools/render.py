@@ -282,7 +282,9 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument('robot', nargs='?', help='shipped robot or path of a robot file')
     made.add_argument(
-        '--out', type=Path, help='PNG, or GIF with --animate; default: <robot>.png or .gif here'
+        '--out',
+        type=Path,
+        help='PNG, or GIF with --animate; default: <robot>.png or .gif in the current folder',
     )
     made.add_argument('--pose', type=float, nargs='+', metavar='Q', help='coordinates [rad or m]')
     made.add_argument('--pressure', type=float, nargs='+', metavar='P', help='chamber pressures [Pa]')
@@ -293,7 +295,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         '--duration', type=positive, help=f'length of the animation [s]; default {DURATION:g}, or the bag'
     )
-    made.add_argument('--fps', type=positive, default=15.0, help='pictures per second of the animation')
+    made.add_argument('--fps', type=positive, default=15.0, help='frames per second of the animation')
     made.add_argument(
         '--bag',
         type=Path,
@@ -310,7 +312,7 @@ def parser() -> argparse.ArgumentParser:
         metavar=('X', 'Y', 'Z'),
         help='shift of the predicted body from the measured one [m]',
     )
-    made.add_argument('--readme', type=Path, metavar='PNG', help='the shipped robots in one row')
+    made.add_argument('--readme', type=Path, metavar='PNG', help='draw the shipped robots in one row')
     return made
 
 

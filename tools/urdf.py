@@ -1,4 +1,4 @@
-"""Make urdf/ from robots/: for each robot a URDF, and a xacro macro to mount it on another robot.
+"""Generate urdf/ from robots/: for each robot a URDF, and a xacro macro to mount it on another robot.
 
 python -m tools.urdf --all                       the shipped robots, into urdf/
 python -m tools.urdf my_arm.yaml --out folder    one robot
@@ -32,7 +32,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog='python -m tools.urdf', description=(__doc__ or '').splitlines()[0])
     parser.add_argument('robots', nargs='*', metavar='ROBOT', help='shipped robot or path of a robot file')
     parser.add_argument('--all', action='store_true', help='all shipped robots')
-    parser.add_argument('--out', type=Path, default=share_folder() / 'urdf', help='folder; default: urdf/')
+    parser.add_argument(
+        '--out', type=Path, default=share_folder() / 'urdf', help='output folder; default: urdf/'
+    )
     parser.add_argument('--slices', type=int, default=urdf.SLICES, help='slices per arc')
     parser.add_argument(
         '--check', action='store_true', help='write nothing; exit code 1 if a file is out of date'

@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Point to point with unmodelled loads.')
     parser.add_argument('--seconds', type=number(0.5, 1e3), default=15.0, help='time to reach a target [s]')
     parser.add_argument('--targets', type=number(1, 100, int), default=3)
-    parser.add_argument('--loads', type=number(0.0, 5.0), nargs='+', default=LOADS, help='[kg]')
+    parser.add_argument('--loads', type=number(0.0, 5.0), nargs='+', default=LOADS, help='tip loads [kg]')
     parser.add_argument('--laws', nargs='+', default=list(LAWS), choices=LAWS)
     parser.add_argument('--figure', type=file_to_write, help='PNG of the result')
     options = parser.parse_args(argv)

@@ -31,18 +31,18 @@ class ConfigurationGains:
     """Gains relative to the springs and dampers of the robot: one number, or one per coordinate."""
 
     proportional: tuple[float, ...] = field(
-        default=(1.0,), metadata={'doc': 'Kp, in stiffnesses of the coordinate', 'unit': '-'}
+        default=(1.0,), metadata={'doc': 'Kp, in multiples of the stiffness of the coordinate', 'unit': '-'}
     )
     derivative: tuple[float, ...] = field(
-        default=(0.5,), metadata={'doc': 'Kd, in damping coefficients of the coordinate', 'unit': '-'}
+        default=(0.5,), metadata={'doc': 'Kd, in multiples of the damping of the coordinate', 'unit': '-'}
     )
     integral: tuple[float, ...] = field(
-        default=(2.0,), metadata={'doc': 'Ki, in stiffnesses of the coordinate', 'unit': '1/s'}
+        default=(2.0,), metadata={'doc': 'Ki, in multiples of the stiffness of the coordinate', 'unit': '1/s'}
     )
-    windup_time: float = field(default=0.2, metadata={'doc': 'time constant of anti-windup', 'unit': 's'})
+    windup_time: float = field(default=0.2, metadata={'doc': 'time constant of the anti-windup', 'unit': 's'})
     lookahead: float = field(
         default=0.0,
-        metadata={'doc': 'take the feed-forward from this much later in the reference', 'unit': 's'},
+        metadata={'doc': 'time by which the feed-forward looks ahead in the reference', 'unit': 's'},
     )
 
     def eased(self, robot: Robot, delay: float) -> ConfigurationGains:

@@ -29,24 +29,29 @@ _DOUBT = 1e-3  # [rad^2 s/kg^2] prior information of m = 0
 
 @dataclass(frozen=True)
 class LoadGains:
-    """Noise of states and model."""
+    """Noise levels of states and model."""
 
     coordinate_noise: float = field(
-        default=5e-3, metadata={'doc': 'noise of the coordinates of a state', 'unit': 'rad or m'}
+        default=5e-3, metadata={'doc': 'std of coordinates in a state', 'unit': 'rad or m'}
     )
     rate_noise: float = field(
-        default=1.0, metadata={'doc': 'noise of the rates of a state', 'unit': 'rad/s or m/s'}
+        default=1.0, metadata={'doc': 'std of rates in a state', 'unit': 'rad/s or m/s'}
     )
     force_noise: float = field(
         default=0.01,
-        metadata={'doc': 'white force noise, in stiffnesses of the coordinate', 'unit': '1/sqrt(Hz)'},
+        metadata={
+            'doc': 'white force noise, in multiples of the stiffness of the coordinate',
+            'unit': '1/sqrt(Hz)',
+        },
     )
     drift: float = field(
-        default=0.2, metadata={'doc': 'random walk of the unknown force, in stiffnesses', 'unit': '1/sqrt(s)'}
+        default=0.2,
+        metadata={
+            'doc': 'random walk of the unknown force, in multiples of the stiffness',
+            'unit': '1/sqrt(s)',
+        },
     )
-    mass_time: float = field(
-        default=2.0, metadata={'doc': 'averaging time of the mass at the tip', 'unit': 's'}
-    )
+    mass_time: float = field(default=2.0, metadata={'doc': 'averaging time of the tip mass', 'unit': 's'})
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

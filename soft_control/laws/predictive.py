@@ -38,16 +38,21 @@ _EASE = 1e-6  # [-] weight of the commands, some directions of which make no for
 class PredictiveGains:
     """Horizon, weights and load estimate."""
 
-    steps: int = field(default=12, metadata={'doc': 'steps of the horizon'})
-    step: float = field(default=0.05, metadata={'doc': 'length of a step', 'unit': 's'})
+    steps: int = field(default=12, metadata={'doc': 'number of steps of the horizon'})
+    step: float = field(default=0.05, metadata={'doc': 'duration of a step', 'unit': 's'})
     orientation: float = field(
         default=1.0,
-        metadata={'doc': 'weight of orientation relative to position, 0: position only', 'unit': '-'},
+        metadata={
+            'doc': 'weight of the orientation error relative to the position error; 0: position only',
+            'unit': '-',
+        },
     )
-    rate: float = field(default=0.0, metadata={'doc': "weight of the error's rate", 'unit': 's^2'})
-    posture: float = field(default=1e-4, metadata={'doc': 'weight of the distance from rest', 'unit': '-'})
-    damping: float = field(default=1e-3, metadata={'doc': 'weight of the rates', 'unit': 's^2'})
-    effort: float = field(default=3e-3, metadata={'doc': 'weight of changing the forces', 'unit': '-'})
+    rate: float = field(default=0.0, metadata={'doc': 'weight of the rate of the error', 'unit': 's^2'})
+    posture: float = field(
+        default=1e-4, metadata={'doc': 'weight of the deviation from the rest posture', 'unit': '-'}
+    )
+    damping: float = field(default=1e-3, metadata={'doc': 'weight of the coordinate rates', 'unit': 's^2'})
+    effort: float = field(default=3e-3, metadata={'doc': 'weight of changes of the forces', 'unit': '-'})
     load: LoadGains = LoadGains()
 
     def __post_init__(self) -> None:

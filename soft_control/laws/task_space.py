@@ -31,26 +31,29 @@ _STEP = 1e-5  # [rad or m] of the central differences in B
 class TaskGains:
     """Gains on the pose error, the same for position and orientation."""
 
-    proportional: float = field(default=1.6, metadata={'doc': 'K_P', 'unit': '1/s'})
-    derivative: float = field(default=0.0, metadata={'doc': 'K_D', 'unit': '-'})
-    integral: float = field(default=0.0, metadata={'doc': 'K_I', 'unit': '1/s^2'})
+    proportional: float = field(default=1.6, metadata={'doc': 'proportional gain K_P', 'unit': '1/s'})
+    derivative: float = field(default=0.0, metadata={'doc': 'derivative gain K_D', 'unit': '-'})
+    integral: float = field(default=0.0, metadata={'doc': 'integral gain K_I', 'unit': '1/s^2'})
     damping: float = field(
         default=2.0,
-        metadata={'doc': 'damper on the coordinates, in damping coefficients of the coordinate', 'unit': '-'},
+        metadata={'doc': 'damping of the coordinates, in multiples of their own damping', 'unit': '-'},
     )
     orientation: float = field(
         default=1.0,
-        metadata={'doc': 'weight of orientation relative to position, 0: position only', 'unit': '-'},
+        metadata={
+            'doc': 'weight of the orientation error relative to the position error; 0: position only',
+            'unit': '-',
+        },
     )
     singular: float = field(
         default=0.1,
         metadata={'doc': 'damp singular values of the scaled Jacobian below this', 'unit': '-'},
     )
     posture: float = field(
-        default=0.5, metadata={'doc': 'rate at which the null space returns to rest', 'unit': '1/s'}
+        default=0.5, metadata={'doc': 'rate at which redundant coordinates return to rest', 'unit': '1/s'}
     )
     fastest: float = field(
-        default=1.5, metadata={'doc': 'largest rate requested from a coordinate', 'unit': 'rad/s or m/s'}
+        default=1.5, metadata={'doc': 'largest commanded rate of a coordinate', 'unit': 'rad/s or m/s'}
     )
 
     def __post_init__(self) -> None:

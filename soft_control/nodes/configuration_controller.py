@@ -25,7 +25,9 @@ _CYCLES_LATE = 2.0  # [-] delay from a motion to its command, through sensor and
 class Config(ControllerConfig):
     """Parameters of the node."""
 
-    law: str = field(default='feedback', metadata={'doc': 'feedback (Wang, eq. 9) or predictive'})
+    law: str = field(
+        default='feedback', metadata={'doc': 'control law: feedback (Wang, eq. 9) or predictive'}
+    )
     gains: ConfigurationGains = ConfigurationGains()
 
     def __post_init__(self) -> None:

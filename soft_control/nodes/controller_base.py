@@ -50,11 +50,11 @@ class ControllerConfig:
     """Parameters of every controller."""
 
     robot: str = field(
-        default='honeycomb_arm', metadata={'doc': 'shipped robot or robot file', 'read_only': True}
+        default='honeycomb_arm',
+        metadata={'doc': 'name of a shipped robot, or path of a robot file', 'read_only': True},
     )
     rate: float = field(
-        default=200.0,
-        metadata={'doc': 'largest number of cycles per second', 'unit': 'Hz', 'read_only': True},
+        default=200.0, metadata={'doc': 'maximum rate of the control loop', 'unit': 'Hz', 'read_only': True}
     )
     predictive: PredictiveGains = PredictiveGains()
     actuate: Actuate = Actuate()

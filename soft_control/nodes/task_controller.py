@@ -40,9 +40,14 @@ class Config(ControllerConfig):
     )
     reference_timeout: float = field(
         default=1.0,
-        metadata={'doc': 'a stream silent for this long is lost; 0: hold its last pose', 'unit': 's'},
+        metadata={
+            'doc': 'a reference stream counts as lost after this silence; 0: hold its last pose',
+            'unit': 's',
+        },
     )
-    law: str = field(default='kinematic', metadata={'doc': 'kinematic (Wang, eq. 19) or predictive'})
+    law: str = field(
+        default='kinematic', metadata={'doc': 'control law: kinematic (Wang, eq. 19) or predictive'}
+    )
     gains: TaskGains = TaskGains()
 
     def __post_init__(self) -> None:

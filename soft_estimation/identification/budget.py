@@ -20,8 +20,8 @@ Report = Callable[[float, str], None]  # fraction done (0 to 1), and the best so
 class Options:
     """The budget of a search."""
 
-    starts: int = quantity(4, doc='starts of least_squares: the file, then random ones')
-    trials: int = quantity(400, doc='model runs of jensen and godage; particle steps of mehl')
+    starts: int = quantity(4, doc='number of starts of least_squares: the file, then random ones')
+    trials: int = quantity(400, doc='limit of model runs of jensen and godage, and of particle steps of mehl')
     seed: int = quantity(0, doc='seed of all random numbers')
     storage: str = quantity(
         '',

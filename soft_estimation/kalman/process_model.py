@@ -48,7 +48,7 @@ class Linearisation(NamedTuple):
 
 @dataclass(frozen=True)
 class ProcessNoise:
-    """Process noise, relative to the largest force of the chambers on each coordinate."""
+    """Model noise, as fractions of the largest force that the chambers can exert on each coordinate."""
 
     force: float = quantity(0.001, unit='1/sqrt(Hz)', doc='white disturbance')
     drift: float = quantity(
@@ -66,10 +66,11 @@ class ProcessNoise:
         unit='s',
         doc='time in which the unknown force is forgotten unless confirmed',
     )
+    memory: float = quantity(2.0, unit='s', doc='time constant with which an unobserved unknown force decays')
     base_acceleration: float = quantity(
-        0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white acceleration noise of a moving base'
+        0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white acceleration noise of a prescribed base'
     )
-    step: float = quantity(0.01, unit='s', doc='longest step between two linearisations')
+    step: float = quantity(0.01, unit='s', doc='longest step between linearisations')
 
     def __post_init__(self) -> None:
         for name in ('force', 'drift', 'base_acceleration'):

@@ -18,7 +18,7 @@ from soft_hw_bridge.fiber.strain_to_curvature import CoreLayout
 class CoresConfig:
     """Cores of the fiber, for protocols that send strain."""
 
-    radius: tuple[float, ...] = quantity((), unit='m', doc='distance of each core from the centre line')
+    radius: tuple[float, ...] = quantity((), unit='m', doc='distance of each core from the centreline')
     angle: tuple[float, ...] = quantity((), unit='rad', doc='direction of each core at the base, from x to y')
     pretwist: float = quantity(0.0, unit='rad/m', doc='twist of the cores in the straight fiber')
 
@@ -30,7 +30,7 @@ class OdisiConfig:
     channels: tuple[int, ...] = quantity((), doc='channel of each core')
     segments: tuple[str, ...] = quantity((), doc='segment of each core; empty: whole channels')
     reverse: tuple[bool, ...] = quantity(
-        (), doc='whether the fiber of each core runs from tip to base; empty: none does'
+        (), doc='true for cores whose fiber runs from tip to base; empty: none does'
     )
 
     def cores(self) -> tuple[odisi.Core, ...]:
@@ -47,7 +47,7 @@ class FbgsConfig:
     """Parameters that the text streams do not contain."""
 
     gratings: tuple[float, ...] = quantity((), unit='m', doc='distance of each grating from the base')
-    point_spacing: float = quantity(1e-3, unit='m', doc='between the points of Shape Sensing')
+    point_spacing: float = quantity(1e-3, unit='m', doc='distance between the points of Shape Sensing')
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,15 @@ class FiberConfig:
     """Device, and parameters of its shape reconstruction."""
 
     protocol: str = quantity(
-        'shp1', doc='shp1, odisi, fbgs_strain (ILLumiSense) or fbgs_shape (Shape Sensing)'
+        'shp1', doc='protocol: shp1, odisi, fbgs_strain (ILLumiSense) or fbgs_shape (Shape Sensing)'
     )
-    host: str = quantity('127.0.0.1', doc='name or address of the device or its computer')
-    port: int = quantity(0, doc='TCP port; 0: default port of the protocol')
-    sensor: int = quantity(0, doc='index of the sensor, if a device serves several')
+    host: str = quantity('127.0.0.1', doc='host name or address of the device or its computer')
+    port: int = quantity(0, doc='TCP port; 0: default of the protocol')
+    sensor: int = quantity(0, doc='index of the sensor, if the device has several')
     offset: float = quantity(0.0, unit='m', doc='arc length of the first sample')
     max_gap: float = quantity(0.01, unit='m', doc='longest stretch of lost samples to interpolate')
     stale_after: float = quantity(
-        0.5, unit='s', doc='time without a new frame after which the stream counts as lost'
+        0.5, unit='s', doc='the stream counts as lost after this time without a new frame'
     )
     cores: CoresConfig = CoresConfig()
     odisi: OdisiConfig = OdisiConfig()

@@ -26,16 +26,17 @@ _MAX_PER_POLL = 200  # datagrams, so that a flood cannot block the reader
 
 @dataclass(frozen=True)
 class FtConfig:
-    """Address of the box."""
+    """Address and settings of the box."""
 
-    host: str = field(default='192.168.1.1', metadata={'doc': 'name or address of the Net F/T box'})
-    rdt_port: int = field(default=rdt.PORT, metadata={'doc': 'UDP port of the record stream'})
+    host: str = field(default='192.168.1.1', metadata={'doc': 'host name or address of the Net F/T box'})
+    rdt_port: int = field(default=rdt.PORT, metadata={'doc': 'UDP port of the RDT stream'})
     http_port: int = field(default=80, metadata={'doc': 'TCP port of the calibration page'})
     status_table: str = field(
-        default='net_box', metadata={'doc': 'meaning of the status bits: net_box or axia'}
+        default='net_box', metadata={'doc': 'status codes of the device: net_box or axia'}
     )
     stale_after: float = field(
-        default=0.2, metadata={'doc': 'silence after which the bridge requests the stream again', 'unit': 's'}
+        default=0.2,
+        metadata={'doc': 'request the stream again after this time without a record', 'unit': 's'},
     )
 
     def __post_init__(self) -> None:

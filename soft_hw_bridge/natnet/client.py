@@ -29,13 +29,15 @@ _RECEIVE_BUFFER = 1 << 20  # bytes; holds packets while the computer is busy
 class NatNetConfig:
     """Address of Motive. The client learns transport, data port and version from Motive."""
 
-    server: str = field(default='192.168.1.2', metadata={'doc': "name or address of Motive's computer"})
-    interface: str = field(
-        default='0.0.0.0', metadata={'doc': 'own address in the network of the cameras; 0.0.0.0: any'}
+    server: str = field(
+        default='192.168.1.2', metadata={'doc': 'host name or address of the Motive computer'}
     )
-    command_port: int = field(default=1510, metadata={'doc': 'UDP port of Motive for commands'})
+    interface: str = field(
+        default='0.0.0.0', metadata={'doc': 'address of this computer in the camera network; 0.0.0.0: any'}
+    )
+    command_port: int = field(default=1510, metadata={'doc': 'UDP command port of Motive'})
     stale_after: float = field(
-        default=0.5, metadata={'doc': 'silence after which the bridge requests the stream again', 'unit': 's'}
+        default=0.5, metadata={'doc': 'reconnect after this time without a frame', 'unit': 's'}
     )
 
     def __post_init__(self) -> None:

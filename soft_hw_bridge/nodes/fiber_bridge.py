@@ -22,7 +22,7 @@ _POLL_TIMEOUT = 0.1  # [s]
 class Config(FiberConfig):
     """Parameters of the node."""
 
-    frame_id: str = quantity('fiber_base', doc='frame of the points: base of the fiber, z along it')
+    frame_id: str = quantity('fiber_base', doc='frame of the points: base of the fiber, z along the fiber')
 
 
 class FiberBridge(BridgeNode[FiberStream]):

@@ -28,15 +28,15 @@ class Config:
 
     trackers: tuple[str, ...] = field(
         default=(),
-        metadata={'doc': 'names of trackers, each as serial=name; others keep their serial number'},
+        metadata={'doc': 'names of trackers, each as serial=name; default name: the serial number'},
     )
     universe: str = field(
         default='standing', metadata={'doc': 'origin of the poses: standing, seated or raw'}
     )
-    rate: float = field(default=250.0, metadata={'doc': 'poses per second', 'unit': 'Hz'})
-    frame_id: str = field(default='vive_world', metadata={'doc': 'frame of the poses; x forward, z up'})
+    rate: float = field(default=250.0, metadata={'doc': 'rate of poses', 'unit': 'Hz'})
+    frame_id: str = field(default='vive_world', metadata={'doc': 'frame of the poses; x is forward, z is up'})
     stand_in_port: int = field(
-        default=0, metadata={'doc': 'UDP port of an emulated SteamVR on this computer; 0: real SteamVR'}
+        default=0, metadata={'doc': 'UDP port of an emulated SteamVR on this computer; 0: the real SteamVR'}
     )
 
     def __post_init__(self) -> None:

@@ -26,10 +26,10 @@ _CYCLES_PER_WATCHDOG = 3.0  # least cycles within the watchdog time of the devic
 class PressureConfig:
     """The robot, which defines names and limits of the chambers, and the device."""
 
-    robot: str = quantity('honeycomb_arm', doc='shipped robot or path of a .yaml file')
-    device: str = quantity('modbus', doc='modbus or serial')
+    robot: str = quantity('honeycomb_arm', doc='name of a shipped robot, or path of a robot file')
+    device: str = quantity('modbus', doc='type of the valve device: modbus or serial')
     channels: tuple[int, ...] = quantity((), doc='channel of each chamber of the robot; empty: 0, 1, 2 ...')
-    rate: float = quantity(200.0, unit='Hz', doc='cycles per second: read measurements, write set points')
+    rate: float = quantity(200.0, unit='Hz', doc='rate of writing commands and reading measurements')
     modbus: ModbusConfig = ModbusConfig()
     serial: SerialConfig = SerialConfig()
 

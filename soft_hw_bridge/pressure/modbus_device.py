@@ -33,14 +33,16 @@ _CHECK_S = 1.0  # between two checks of the watchdog register and the state of t
 class ModbusConfig:
     """Address and register map of the valve terminal, and time-outs."""
 
-    host: str = quantity('192.168.1.1', doc='name or address of the valve terminal')
-    port: int = quantity(0, doc='TCP port; 0: port of the register map')
-    register_map: str = quantity('festo_mpa_vppm', doc='shipped map or path of a .yaml file')
+    host: str = quantity('192.168.1.1', doc='host name or address of the valve terminal')
+    port: int = quantity(0, doc='TCP port; 0: that of the register map')
+    register_map: str = quantity(
+        'festo_mpa_vppm', doc='name of a shipped register map, or path of a .yaml file'
+    )
     response_timeout: float = quantity(
-        0.1, unit='s', doc='longest wait for an answer before a reconnection; < device_timeout'
+        0.1, unit='s', doc='reconnect after this time without a response; < device_timeout'
     )
     device_timeout: float = quantity(
-        0.2, unit='s', doc='watchdog of the device: it vents after this time without a request; <= 1 s'
+        0.2, unit='s', doc='the device vents by itself after this time without a request; <= 1 s'
     )
 
     def __post_init__(self) -> None:

@@ -27,7 +27,7 @@ class Block:
 
     address: int = quantity(least=0, most=LAST_ADDRESS)
     stride: int = quantity(1, least=1, most=LAST_ADDRESS)
-    group: int = quantity(1, least=1, most=LAST_ADDRESS, doc='channels in adjacent registers')
+    group: int = quantity(1, least=1, most=LAST_ADDRESS, doc='number of channels in adjacent registers')
 
     def of(self, channel: int) -> int:
         """Return the register of a channel."""
@@ -80,7 +80,10 @@ class RegisterMap:
     channels: int = quantity(least=1, most=120)
     scale: float = quantity(unit='Pa', above=0.0, doc='pressure of one count')
     ambient: float = quantity(
-        0.0, unit='Pa', least=0.0, doc='reading when vented: 0 for gauge sensors, 101325 for absolute ones'
+        0.0,
+        unit='Pa',
+        least=0.0,
+        doc='reading of a vented chamber: 0 for a gauge sensor, 101325 for an absolute one',
     )
     signed: bool = False  # measurements below ambient are two's complement
     device_id: int = quantity(1, least=0, most=255)

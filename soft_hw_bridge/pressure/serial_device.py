@@ -57,13 +57,13 @@ class Port(Protocol):
 class SerialConfig:
     """Port, speed and protocol of the microcontroller."""
 
-    port: str = quantity('/dev/ttyACM0', doc='serial port, or a pyserial URL such as socket://host:port')
-    baud: int = quantity(921600, unit='baud', doc='speed of the microcontroller')
-    protocol: str = quantity('binary', doc='binary or text')
+    port: str = quantity('/dev/ttyACM0', doc='serial device, or a pyserial URL such as socket://host:port')
+    baud: int = quantity(921600, unit='baud', doc='baud rate of the microcontroller')
+    protocol: str = quantity('binary', doc='protocol: binary or text')
     silence: float = quantity(
         0.1,
         unit='s',
-        doc='time without a measurement before the port is reopened; < 0.2 s, when the device vents',
+        doc='reopen the port after this time without a measurement; < 0.2 s, when the device vents',
     )
 
     def __post_init__(self) -> None:

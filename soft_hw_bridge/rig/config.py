@@ -14,12 +14,12 @@ PROTOCOLS = ('shp1', 'odisi', 'fbgs_strain', 'fbgs_shape')
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """Parameters of all devices. Loss and noise of a healthy device; faults add to them."""
+    """Settings that all devices share. Probabilities and noise are those of a healthy device; faults add to them."""
 
-    port: int = quantity(0, doc='port on 127.0.0.1; 0: any free one')
-    rate: float = quantity(100.0, unit='Hz', doc='samples per second')
-    delay: float = quantity(0.0, unit='s', doc='time from a sample to its packet')
-    drop: float = quantity(0.0, doc='probability that a packet is lost')
+    port: int = quantity(0, doc='port on 127.0.0.1; 0: any free port')
+    rate: float = quantity(100.0, unit='Hz', doc='rate of samples')
+    delay: float = quantity(0.0, unit='s', doc='delay from the sample to its transmission')
+    drop: float = quantity(0.0, doc='probability of losing a packet')
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -38,16 +38,18 @@ class StreamConfig:
 class MocapConfig(StreamConfig):
     """An emulated Motive with the robot's mocap sensors as rigid bodies; `port` receives commands."""
 
-    rate: float = quantity(120.0, unit='Hz', doc='frames per second')
-    delay: float = quantity(0.004, unit='s', doc='time from mid-exposure to the packet of a frame')
-    data_port: int = quantity(0, doc='port of multicast frames; 0: any free one')
+    rate: float = quantity(120.0, unit='Hz', doc='rate of frames')
+    delay: float = quantity(0.004, unit='s', doc='delay from mid-exposure to the transmission of the frame')
+    data_port: int = quantity(0, doc='port of multicast frames')
     natnet: str = quantity('4.1', doc='NatNet version, 3.0 to 4.2')
     multicast: bool = quantity(False, doc='send frames to the group 239.255.42.99')
-    up_axis: str = quantity('y', doc='up axis of the stream: y or z')
-    clock_offset: float = quantity(3600.0, unit='s', doc='clock of the device minus that of this computer')
-    clock_drift: float = quantity(20.0, unit='ppm', doc='how much faster the clock of the device runs')
-    noise_position: float = quantity(1e-4, unit='m', doc='standard deviation')
-    noise_rotation: float = quantity(1e-3, unit='rad', doc='standard deviation about each axis')
+    up_axis: str = quantity('y', doc='up axis of the frames: y or z')
+    clock_offset: float = quantity(
+        3600.0, unit='s', doc='offset of the device clock from the clock of this computer'
+    )
+    clock_drift: float = quantity(20.0, unit='ppm', doc='drift of the device clock; positive: fast')
+    noise_position: float = quantity(1e-4, unit='m', doc='standard deviation of positions')
+    noise_rotation: float = quantity(1e-3, unit='rad', doc='standard deviation of rotations about each axis')
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,19 +63,19 @@ class MocapConfig(StreamConfig):
 class ViveConfig(StreamConfig):
     """An emulated SteamVR with the robot's Vive sensors as trackers; their names are the serial numbers."""
 
-    rate: float = quantity(250.0, unit='Hz', doc='poses per second')
-    delay: float = quantity(0.002, unit='s', doc='time from a pose to its packet')
-    noise_position: float = quantity(5e-4, unit='m', doc='standard deviation')
-    noise_rotation: float = quantity(2e-3, unit='rad', doc='standard deviation about each axis')
+    rate: float = quantity(250.0, unit='Hz', doc='rate of poses')
+    delay: float = quantity(0.002, unit='s', doc='delay from the pose to its transmission')
+    noise_position: float = quantity(5e-4, unit='m', doc='standard deviation of positions')
+    noise_rotation: float = quantity(2e-3, unit='rad', doc='standard deviation of rotations about each axis')
 
 
 @dataclass(frozen=True)
 class FiberConfig(StreamConfig):
     """A shape sensor along the body."""
 
-    delay: float = quantity(0.004, unit='s', doc='time from a sample to its packet')
-    protocol: str = quantity('shp1', doc='shp1, odisi, fbgs_strain or fbgs_shape')
-    spacing: float = quantity(0.8e-3, unit='m', doc='distance between points, or gages')
+    delay: float = quantity(0.004, unit='s', doc='delay from the sample to its transmission')
+    protocol: str = quantity('shp1', doc='protocol: shp1, odisi, fbgs_strain or fbgs_shape')
+    spacing: float = quantity(0.8e-3, unit='m', doc='distance between points or gages')
     grating_spacing: float = quantity(0.01, unit='m', doc='distance between the gratings of FBGS')
     core_radius: tuple[float, ...] = quantity(
         (0.005,) * 3, unit='m', doc='distance of each core from the centre'
@@ -98,20 +100,22 @@ class FiberConfig(StreamConfig):
 class FtConfig(StreamConfig):
     """An emulated Net F/T box under the base; `port` is for RDT."""
 
-    rate: float = quantity(1000.0, unit='Hz', doc='records per second')
-    http_port: int = quantity(0, doc='port of the calibration page; 0: any free one')
-    noise_force: float = quantity(0.02, unit='N', doc='standard deviation')
-    noise_torque: float = quantity(1e-3, unit='N m', doc='standard deviation')
+    rate: float = quantity(1000.0, unit='Hz', doc='rate of records')
+    http_port: int = quantity(0, doc='port of the calibration page')
+    noise_force: float = quantity(0.02, unit='N', doc='standard deviation of forces')
+    noise_torque: float = quantity(1e-3, unit='N m', doc='standard deviation of torques')
 
 
 @dataclass(frozen=True)
 class PressureConfig(StreamConfig):
     """Emulated valves on Modbus TCP: chamber i is on channel i."""
 
-    rate: float = quantity(500.0, unit='Hz', doc='update rate of valves and sensors')
-    terminal: str = quantity('festo_mpa_vppm', doc='generic, festo_mpa_vppm, festo_vtem or festo_cpx_ap')
+    rate: float = quantity(500.0, unit='Hz', doc='rate of updating valves and sensors')
+    terminal: str = quantity(
+        'festo_mpa_vppm', doc='type of the terminal: generic, festo_mpa_vppm, festo_vtem or festo_cpx_ap'
+    )
     scale: float = quantity(0.0, unit='Pa', doc='pressure of one count; 0: default of the terminal')
-    noise: float = quantity(2e-4, doc='standard deviation, relative to the largest pressure')
+    noise: float = quantity(2e-4, doc='standard deviation, as a fraction of the largest pressure')
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,18 +129,19 @@ class PressureConfig(StreamConfig):
 class RigConfig:
     """A robot with load and obstacle, and its devices: the sensors of its file and the valves."""
 
-    robot: str = quantity('honeycomb_arm', doc='shipped robot or path of a .yaml file')
+    robot: str = quantity('honeycomb_arm', doc='name of a shipped robot, or path of a robot file')
     pace: str = quantity(
-        'real',
-        doc='real: follows the clock of this computer; stepped: advances on request of the control port',
+        'real', doc='time source: real (clock of this computer) or stepped (by the control port)'
     )
-    step: float = quantity(1e-3, unit='s', doc='step of the integrator; 1 ms divided by an integer')
-    tip_load: float = quantity(0.0, unit='kg', doc='additional mass at the tip')
+    step: float = quantity(1e-3, unit='s', doc='step of the integrator; an integer fraction of 1 ms')
+    tip_load: float = quantity(0.0, unit='kg', doc='mass at the tip in addition to that of the robot file')
     obstacle: tuple[float, ...] = quantity(
-        (), unit='m', doc='sphere (x, y, z, radius) or capsule (x, y, z of both ends, radius) in the world'
+        (),
+        unit='m',
+        doc='obstacle in the world: x, y, z, radius of a sphere, or both ends and radius of a capsule',
     )
     seed: int = quantity(0, doc='seed of all noise')
-    control_port: int = quantity(0, doc='UDP port on 127.0.0.1 for faults and true state; 0: any free one')
+    control_port: int = quantity(0, doc='UDP port on 127.0.0.1 for faults and ground truth; 0: any free port')
     mocap: MocapConfig = MocapConfig()
     vive: ViveConfig = ViveConfig()
     fiber: FiberConfig = FiberConfig()

@@ -27,8 +27,8 @@ def workspace(tmp_path: Path) -> Workspace:
 @pytest.mark.parametrize(
     ('content', 'message'),
     [
-        ('/**: {ros__parameters: {pressure_max: 90, pressure_max: 900}}', 'line 1: the key'),
-        ('/**: {ros__parameters: &a {x: *a}}', 'line 1: expected no anchors'),
+        ('/**: {ros__parameters: {pressure_max: 90, pressure_max: 900}}', 'line 1: duplicate key'),
+        ('/**: {ros__parameters: &a {x: *a}}', 'line 1: anchors and aliases'),
         ('/**: ' + '[' * 5000, 'line 1: expected at most 32'),
         ('x' * 70_000, 'expected at most 65536 bytes'),
     ],

@@ -35,7 +35,7 @@ supported in launch files:
 
 Packages are found through AMENT_PREFIX_PATH, or in this project's install/ if that is not set. Nodes get
 the environment of this command; ROS_AUTOMATIC_DISCOVERY_RANGE is LOCALHOST unless it is set. Without
-output="screen" a node's stdout is not shown (its stderr always is). No log files are written.
+output="screen", stdout of a node is not shown (stderr always is). No log files are written.
 
 Ctrl-C, SIGTERM and SIGHUP end all nodes: SIGINT at once, SIGTERM after 5 s, SIGKILL after another 5 s
 (other times: sigterm_timeout:=<seconds>, sigkill_timeout:=<seconds>). Child processes of a node end with it.
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='launch.py',
         usage='%(prog)s [options] (package launch_file | path/to/launch_file) [name:=value ...]',
-        description='Run a launch file of the XML subset that this suite uses, the way `ros2 launch` does.',
+        description='Run an XML launch file like `ros2 launch`, with the subset of actions that this suite uses.',
         epilog=HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
