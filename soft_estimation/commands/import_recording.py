@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
         prog='import_recording', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument('file', type=Path, help='recording: .csv, .txt, .csv.gz, .txt.gz or .c3d')
+    made.add_argument('mapping', help=f'path of a .yaml file, or a shipped one: {", ".join(mapping_names())}')
     made.add_argument(
         '--out',
         type=Path,

@@ -57,8 +57,6 @@ class FilterConfig:
     start_rate_spread: float = quantity(
         5.0, unit='rad/s or m/s', doc='initial standard deviation of the rates'
     )
-    start_spread: float = quantity(1.0, unit='rad or m', doc='std of the coordinates at the start')
-    start_rate_spread: float = quantity(5.0, unit='rad/s or m/s', doc='std of the rates at the start')
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -66,7 +66,6 @@ class ProcessNoise:
         unit='s',
         doc='time in which the unknown force is forgotten unless confirmed',
     )
-    memory: float = quantity(2.0, unit='s', doc='time constant with which an unobserved unknown force decays')
     base_acceleration: float = quantity(
         0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white acceleration noise of a prescribed base'
     )
