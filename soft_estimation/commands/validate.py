@@ -37,25 +37,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument('--end', type=float, help='ignore the bag after this time [s]')
     made.add_argument('--rate', type=float, default=100.0, help='sampling rate [Hz]; default 100')
     made.add_argument(
-        '--horizon',
-        type=float,
-        default=0.1,
-        help='length of predictions ahead [s]; default 0.1',
-    )
-    made.add_argument('--start', type=float, default=0.0, help='skip data before this time [s]')
-    made.add_argument('--end', type=float, help='skip data after this time [s]')
-    made.add_argument('--rate', type=float, default=100.0, help='rate of the grid [Hz]; default 100')
-    made.add_argument(
         '--source',
         choices=SOURCES,
         default='auto',
-        help='source of the state; auto: state, or else poses',
+        help='source of the motion; auto: state if recorded, otherwise poses',
     )
     made.add_argument(
-        '--bandwidth',
-        type=float,
-        default=10.0,
-        help='bandwidth for smoothing poses [Hz]; default 10',
+        '--bandwidth', type=float, default=10.0, help='bandwidth of the smoothing of poses [Hz]; default 10'
     )
     made.add_argument(
         '--threshold',
@@ -65,13 +53,21 @@ def parser() -> argparse.ArgumentParser:
         help='fail if a total is larger; with a unit (rad, deg, m, mm), only the total of that kind; repeatable',
     )
     made.add_argument(
-        '--of',
-        choices=('free', 'ahead'),
-        default='free',
-        help='run to compare; default free',
+        '--statistic',
+        choices=STATISTICS,
+        default='median',
+        help='statistic that --threshold compares; default median',
     )
-    made.add_argument('--report', type=Path, metavar='HTML', help='default: <bag>_<robot>.html here')
-    made.add_argument('--no-report', action='store_true', help='print only the tables')
+    made.add_argument(
+        '--of', choices=('free', 'ahead'), default='free', help='run that --threshold judges; default free'
+    )
+    made.add_argument(
+        '--report',
+        type=Path,
+        metavar='HTML',
+        help='report file; default: <bag>_<robot>.html in the current folder',
+    )
+    made.add_argument('--no-report', action='store_true', help='print the tables, write no report')
     return made
 
 
