@@ -30,7 +30,7 @@ class FilterConfig:
         doc='model error of the twist of a bent segment, relative to its squared bend',
     )
     misfit_samples: float = quantity(
-        36.0, doc='number of successive poses of a body that share one model error'
+        36.0, doc='poses of a body that share a misfit, which lasts as long as the bend'
     )
     shape_noise: float = quantity(5e-4, unit='m', doc='noise of each point of a fiber')
     shape_rotation_noise: float = quantity(
@@ -38,7 +38,7 @@ class FilterConfig:
         unit='rad',
         doc="noise of a fiber's direction relative to the body; enlarged, since the error lasts",
     )
-    shape_places: int = quantity(12, doc='number of fiber points used')
+    shape_places: int = quantity(12, doc='points of a fiber in an update')
     torque_noise: float = quantity(
         2.0,
         unit='N m',

@@ -48,7 +48,7 @@ class Linearisation(NamedTuple):
 
 @dataclass(frozen=True)
 class ProcessNoise:
-    """Model noise, as fractions of the largest force that the chambers can exert on each coordinate."""
+    """Process noise, relative to the largest force of the chambers on each coordinate."""
 
     force: float = quantity(0.001, unit='1/sqrt(Hz)', doc='white disturbance')
     drift: float = quantity(
@@ -67,9 +67,9 @@ class ProcessNoise:
         doc='time in which the unknown force is forgotten unless confirmed',
     )
     base_acceleration: float = quantity(
-        0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white acceleration noise of a prescribed base'
+        0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white acceleration noise of a moving base'
     )
-    step: float = quantity(0.01, unit='s', doc='longest step between linearisations')
+    step: float = quantity(0.01, unit='s', doc='longest step between two linearisations')
 
     def __post_init__(self) -> None:
         for name in ('force', 'drift', 'base_acceleration'):

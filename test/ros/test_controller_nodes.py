@@ -62,7 +62,7 @@ def activate(node: ControllerNode) -> None:
 
 
 def hear(node: ControllerNode, topic: str, message: Any) -> None:
-    """Let a reference reach the node, of an arm at rest."""
+    """Let a message reach the node, of an arm at rest."""
     (subscription,) = (s for s in node.subscriptions if s.topic_name == topic)
     data = serialize_message(message)
     node.loop.feed(State(boot_time(), ROBOT.rest, np.zeros(8)))
@@ -150,8 +150,7 @@ def test_what_another_controller_commands_is_gone_on_from_within_limits_and_time
         (np.nan, 0.0, 50e3),
         (50e3, SAFETY.command_timeout + 0.01, 0.0),
     ):
-        assert node._others is not None
-        node._others.callback(serialize_message(command(pressure)))
+        hear(node, '/pressure/command', command(pressure))
         assert node._commanded is not None
         node._commanded = node._commanded[0] - age, node._commanded[1]
         node.trigger_activate()
