@@ -33,13 +33,25 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument('bag', help='folder of the bag, or a .mcap or .db3 file')
     made.add_argument('robot', help='shipped robot, or the path of a robot file')
     made.add_argument(
+        '--horizon',
+        type=float,
+        default=0.1,
+        help='length of predictions ahead [s]; default 0.1',
+    )
+    made.add_argument('--start', type=float, default=0.0, help='skip data before this time [s]')
+    made.add_argument('--end', type=float, help='skip data after this time [s]')
+    made.add_argument('--rate', type=float, default=100.0, help='rate of the grid [Hz]; default 100')
+    made.add_argument(
         '--source',
         choices=SOURCES,
         default='auto',
-        help='source of the motion; auto: state if recorded, otherwise poses',
+        help='source of the state; auto: state, or else poses',
     )
     made.add_argument(
-        '--bandwidth', type=float, default=10.0, help='bandwidth of the smoothing of poses [Hz]; default 10'
+        '--bandwidth',
+        type=float,
+        default=10.0,
+        help='bandwidth for smoothing poses [Hz]; default 10',
     )
     made.add_argument(
         '--threshold',
@@ -50,21 +62,13 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument('--statistic', choices=STATISTICS, default='median', help='default median')
     made.add_argument(
-        '--statistic',
-        choices=STATISTICS,
-        default='median',
-        help='statistic that --threshold compares; default median',
+        '--of',
+        choices=('free', 'ahead'),
+        default='free',
+        help='run to compare; default free',
     )
-    made.add_argument(
-        '--of', choices=('free', 'ahead'), default='free', help='run that --threshold judges; default free'
-    )
-    made.add_argument(
-        '--report',
-        type=Path,
-        metavar='HTML',
-        help='report file; default: <bag>_<robot>.html in the current folder',
-    )
-    made.add_argument('--no-report', action='store_true', help='print the tables, write no report')
+    made.add_argument('--report', type=Path, metavar='HTML', help='default: <bag>_<robot>.html here')
+    made.add_argument('--no-report', action='store_true', help='print only the tables')
     return made
 
 
