@@ -60,14 +60,21 @@ def parser() -> argparse.ArgumentParser:
         metavar='VALUE[UNIT]',
         help='fail if a total is larger; with a unit (rad, deg, m, mm) only the total of that kind; repeatable',
     )
-    made.add_argument('--statistic', choices=STATISTICS, default='median', help='default median')
+    made.add_argument(
+        '--statistic', choices=STATISTICS, default='median', help='statistic to compare; default median'
+    )
     made.add_argument(
         '--of',
         choices=('free', 'ahead'),
         default='free',
         help='run to compare; default free',
     )
-    made.add_argument('--report', type=Path, metavar='HTML', help='default: <bag>_<robot>.html here')
+    made.add_argument(
+        '--report',
+        type=Path,
+        metavar='HTML',
+        help='report file; default: <bag>_<robot>.html in the current folder',
+    )
     made.add_argument('--no-report', action='store_true', help='print only the tables')
     return made
 
