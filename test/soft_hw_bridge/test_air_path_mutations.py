@@ -1,4 +1,4 @@
-"""The rules of the air path, taken out one by one: the state machine finds each of them missing."""
+"""The rules of the air path, taken out one by one: the state machine finds each of them missing (`make test-long`)."""
 
 from __future__ import annotations
 
@@ -143,13 +143,11 @@ SERIAL_RULES: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.skipif(not os.environ.get('SOFT_ROBOT_LONG'), reason='make test-long runs it')
 @pytest.mark.parametrize('name', RULES)
 def test_a_missing_rule_is_found(name: str, tmp_path: Path) -> None:
     run_without(RULES[name], 'test_air_path.py', tmp_path)
 
 
-@pytest.mark.skipif(not os.environ.get('SOFT_ROBOT_LONG'), reason='make test-long runs it')
 @pytest.mark.parametrize('name', SERIAL_RULES)
 def test_a_missing_rule_of_the_serial_line_is_found(name: str, tmp_path: Path) -> None:
     run_without(SERIAL_RULES[name], 'test_air_path_serial.py', tmp_path)
