@@ -32,7 +32,7 @@ COMMAND, REFUSED = b'C', b'R'
 LARGEST = 1 << 16  # [bytes] of a packet
 STAMP = struct.Struct('<q')  # [ns] of a measurement, before its numbers
 STATUS_PERIOD = 0.1  # [s]
-_MOST_COMMANDS = 200  # taken in one cycle
+_MOST_COMMANDS, _MOST_REQUESTS = 200, 20  # taken in one cycle
 
 
 class DeviceProcess:
@@ -62,16 +62,21 @@ class DeviceProcess:
         self._is_ending = True
 
     def wait(self, timeout: float, /) -> bool:
-        """Wait for the device to start, as `threading.Event.wait` does; True as soon as `run` has to end."""
-        select.select([self._control], [], [], timeout)
-        self._hear()
-        self._tell()
+        """Wait for the device to start, as `threading.Event.wait` does; True as soon as `run` has to end.
+
+        Requests are obeyed, but do not shorten the wait: a late write must arrive before the next connection opens.
+        """
+        end = boot_time() + timeout
+        while not self._is_ending and (left := end - boot_time()) > 0.0:
+            select.select([self._control], [], [], left)
+            self._hear()
+            self._tell()
         return self._is_ending
 
     def _take(self) -> None:
         """Obey the requests, then hand over the commands."""
         self._hear()
-        with contextlib.suppress(BlockingIOError):
+        with contextlib.suppress(OSError):  # nothing more, or the ROS process is gone
             for _ in range(_MOST_COMMANDS):
                 data = self._commands.recv(LARGEST)
                 if data[:1] == COMMAND:
@@ -83,14 +88,23 @@ class DeviceProcess:
                     return
 
     def _hear(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while request := self._control.recv(LARGEST):
+        """Obey the requests; `run` has to end when the ROS process is gone."""
+        try:
+            for _ in range(_MOST_REQUESTS):
+                request = self._control.recv(LARGEST)
+                if not request:
+                    self._is_ending = True
+                    return
                 self._obey(request)
-            self._is_ending = True  # the ROS process is gone
+        except BlockingIOError:
+            pass
+        except OSError:  # a process that is killed with messages unread resets the connection
+            self._is_ending = True
 
     def _obey(self, request: bytes) -> None:
         if request == ARM:
-            self._stream.arm()
+            with contextlib.suppress(ValueError):  # stopped, by a measurement perhaps; `status` says so
+                self._stream.arm()
         elif request == DISARM:
             self._stream.disarm()
         elif request == STOP:

@@ -114,10 +114,10 @@ class PressureStream:
         t = self._time.boot()
         self._stamps.look()
         self._schedule.done(t)
-        if not self._is_open and not self._backoff.is_due(t):
-            take_commands()
-            return []
         try:
+            if not self._is_open and not self._backoff.is_due(t):
+                take_commands()
+                return []
             if not self._is_open:
                 self._open()
             readings = self._device.read()
