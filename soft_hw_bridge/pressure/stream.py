@@ -93,13 +93,13 @@ class PressureStream:
         """Hand a command to the guard, unless it comes from a second publisher or its age is unknown."""
         problem = self._hear(command)
         self._stamps.look()
-        decided_t = self._stamps.time_of(command.stamp_ns)
+        decided_t = min(self._stamps.time_of(command.stamp_ns), command.heard_t)
         if not problem and math.isinf(decided_t):
             problem = 'command with a stamp of the future, or the clock of this computer was set'
         if problem:
             self._guard.refuse(problem)
         else:
-            self._guard.command(command.heard_t, command.pressure, command.heard_t - decided_t)
+            self._guard.command(self._stamps.t, command.pressure, self._stamps.t - decided_t)
 
     def refuse(self, command: Command, reason: str) -> None:
         """Vent because of a command that cannot be followed, whatever it wants; its publisher counts all the same."""
@@ -169,8 +169,11 @@ class PressureStream:
         """Count readings, and hand the new ones to the guard."""
         t = self._time.boot()
         self.health.malformed = self._device.malformed
-        if readings and self.error:  # it answers: now it may be filled
+        if (
+            readings and self.error
+        ):  # it answers: now it may be filled, by commands that are decided from now on
             self.error = ''
+            self._guard.lost()
             self._followed_t[:] = t
         if t - self._opened_t > _STEADY_S:
             self._backoff.reset()
