@@ -19,3 +19,7 @@ Whoever polls a device counts all of these as a malformed packet, so that no byt
 
 class DeviceError(OSError):
     """A device that is absent, silent, or answers with a refusal; the message names it and what it did."""
+
+
+class SetpointsChangedError(DeviceError):
+    """Valves that do not hold what was written last: they vented, were reset, or another master writes to them."""

@@ -124,12 +124,17 @@ class PressureBridge(BridgeNode[RemoteStream]):
         return command._replace(stamp_ns=stamp_ns, is_handover=bool(is_handover), pressure=pressures)
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
-        """Stop now if there is a device, and in any case stay so at the next activation."""
+        """Stop now if there is a device, and in any case stay so at the next activation.
+
+        Success means that the valves were seen to hold zero, or that there is no device that could fill them.
+        """
         self._stopped = True
-        known = '' if self._device is None else self._device.emergency_stop()
+        known = [] if self.is_active else ['not active, stopped all the same: it will follow nothing']
         response.success = True
-        what = known if self.is_active else 'not active, stopped all the same: it will follow nothing'
-        response.message = f'{what}; deactivate and activate to resume'
+        if self._device is not None:
+            response.success, what = self._device.emergency_stop()
+            known.append(what)
+        response.message = '; '.join([*known, 'deactivate and activate to resume'])
         self.get_logger().error('emergency stop')
         return response
 

@@ -42,11 +42,15 @@ class PressureDevice(Protocol):
     def read(self) -> list[Reading]:
         """Return what was measured since the last time, oldest first.
 
-        DeviceError if the device does not hold what was written last: it vented, was reset, or has another master.
+        SetpointsChangedError if the device does not hold what was written last: it vented, was reset, or has another
+        master.
         """
 
-    def write(self, pressure: Array) -> None:
-        """Put out pressures [Pa]; DeviceError, and nothing is sent, if contact was lost for too long."""
+    def write(self, pressure: Array, decided_t: float | None = None) -> None:
+        """Put out pressures [Pa] that were decided at a time of `boot_time`; None: just now.
+
+        DeviceError, and nothing is sent, if that is too long ago or contact was lost for too long.
+        """
 
     def close(self) -> None:
         """Vent, stop the device, disconnect."""

@@ -3,7 +3,8 @@
 Nothing that stalls the ROS process (a message of 80 MB, the garbage collector, a full disk) stalls the valves: guard,
 contact lease and device live here. Two socket pairs join the processes.
 
-    control    here: ARM, DISARM, STOP, CLOSE; there: MEASURED, STATUS, STOPPED (the answer to STOP)
+    control    here: ARM, DISARM, STOP, CLOSE; there: MEASURED, STATUS, STOPPED (the answer to a STOP, with its number,
+               once the device was seen to hold zero or is lost)
     commands   here: COMMAND, REFUSED; the sender drops them while this process does not take them
 
 When the ROS process ends, this one vents along the ramp, closes the device and ends. When this one ends or is stopped,
@@ -31,6 +32,7 @@ MEASURED, STATUS, STOPPED = b'M', b'T', b'E'
 COMMAND, REFUSED = b'C', b'R'
 LARGEST = 1 << 16  # [bytes] of a packet
 STAMP = struct.Struct('<q')  # [ns] of a measurement, before its numbers
+NUMBER = struct.Struct('<Q')  # of a STOP, and of the answer to it
 STATUS_PERIOD = 0.1  # [s]
 _MOST_COMMANDS, _MOST_REQUESTS = 200, 20  # taken in one cycle
 
@@ -44,6 +46,7 @@ class DeviceProcess:
         commands.setblocking(False)
         self._is_ending = False
         self._told_t = -math.inf
+        self._stop_number: bytes | None = None  # of an emergency stop that was not answered yet
         self._stream = make_stream(config, stop=self)
 
     def run(self) -> None:
@@ -107,23 +110,29 @@ class DeviceProcess:
                 self._stream.arm()
         elif request == DISARM:
             self._stream.disarm()
-        elif request == STOP:
+        elif request[:1] == STOP:
             self._stream.emergency_stop()
-            self._send(STOPPED)
+            self._stop_number = request[1:]
         elif request == CLOSE:
             self._is_ending = True
 
     def _tell(self) -> None:
+        known = None if self._stop_number is None else self._stream.vented()
+        if self._stop_number is not None and known is not None:
+            if self._send(STOPPED + self._stop_number + pickle.dumps(known)):
+                self._stop_number = None
         t = boot_time()
         if t - self._told_t >= STATUS_PERIOD:
             self._told_t = t
             level, line, values = self._stream.status()
             self._send(STATUS + pickle.dumps((level, line, dict(values))))
 
-    def _send(self, data: bytes) -> None:
-        """Send, unless the ROS process is gone or does not take it."""
+    def _send(self, data: bytes) -> bool:
+        """Send, unless the ROS process is gone or does not take it; return whether it was sent."""
         with contextlib.suppress(OSError):
             self._control.send(data)
+            return True
+        return False
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from soft_hw_bridge.pressure.device_process import (
     DISARM,
     LARGEST,
     MEASURED,
+    NUMBER,
     REFUSED,
     STAMP,
     STATUS,
@@ -35,7 +36,7 @@ from soft_hw_bridge.pressure.stream import Measured
 _POLL_S = 0.1  # longest wait for a message of the device process
 _START_S = 30.0  # a new process may take so long until its first status
 _SILENCE_S = 1.0  # a process that sends nothing for so long is stopped or hangs
-_STOP_S = 0.3  # longest wait for the answer to an emergency stop
+_STOP_S, _STOP_CYCLES = 0.3, 3.0  # longest wait for the answer to an emergency stop, together
 _END_S = 5.0  # longest wait for an end, besides the ramp
 
 
@@ -51,16 +52,24 @@ class RemoteStream:
         self.names, self.about = stream.names, stream.about
         self.watchdog, self.late_writes_excluded = stream.watchdog, stream.late_writes_excluded
         self._ramp_time = stream.limits.ramp_time
+        self._stop_s = _STOP_S + _STOP_CYCLES * stream.limits.cycle
         self._config = config
         self._backoff = Backoff()
         self._is_stopped = False
         self._ended = ''  # why there is no process, or a new one that was not armed
         self._status = Status(ERROR, 'not connected yet')
-        self._confirmed = threading.Event()
+        self._stops = 0  # emergency stops
+        self._vented = (
+            False,
+            '',
+        )  # whether the device was seen to hold zero after the last one, and what is known
+        self._answered = threading.Event()
         self._start()
 
     def arm(self) -> None:
-        """Follow commands from now on."""
+        """Follow commands from now on; not after an emergency stop, until `disarm`."""
+        if self._is_stopped:
+            return
         self._ended = ''
         self._request(ARM)
 
@@ -69,17 +78,37 @@ class RemoteStream:
         self._is_stopped = False
         self._request(DISARM)
 
-    def emergency_stop(self) -> str:
-        """Vent at once and stay vented until disarmed and armed; say what is known of it."""
+    def emergency_stop(self) -> tuple[bool, str]:
+        """Vent at once and stay vented until disarmed and armed.
+
+        Return whether the device was seen to hold zero after that, and what is known. A device process that starts gets
+        the request before it writes anything but zero.
+        """
         self._is_stopped = True
-        self._confirmed.clear()
-        self._request(STOP)
-        if self._confirmed.wait(_STOP_S):
-            return 'vented'
-        if self.watchdog is None:
-            return 'the device process does not answer, and the device has no watchdog: shut off the supply'
-        self._process.kill()
-        return f'the device process did not answer and was killed: the device vents after {self.watchdog:g} s'
+        self._stops += 1
+        self._answered.clear()
+        self._request(self._stop_request())
+        if self._answered.wait(self._stop_s):
+            return self._vented
+        if self._process.poll() is not None:
+            what = 'the device process has ended'
+        elif not self._has_answered:
+            return (
+                False,
+                'not confirmed, the device process still starts: it will vent the device and stay stopped',
+            )
+        elif self.watchdog is None:
+            return (
+                False,
+                'the device process does not answer, and the device has no watchdog: shut off the supply',
+            )
+        else:
+            self._process.kill()
+            what = 'the device process did not answer and was killed'
+        end = (
+            'shut off the supply' if self.watchdog is None else f'the device vents after {self.watchdog:g} s'
+        )
+        return False, f'{what}: {end}'
 
     def command(self, command: Command) -> None:
         """Hand over a command; one that the device process does not take would be stale when it does."""
@@ -122,8 +151,8 @@ class RemoteStream:
         self._commands.close()
 
     def _start(self) -> None:
-        self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._commands, commands = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        here, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        commands_here, commands = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         numbers = [control.fileno(), commands.fileno()]
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'soft_hw_bridge.pressure.device_process', *map(str, numbers)],
@@ -132,12 +161,16 @@ class RemoteStream:
         )
         control.close()
         commands.close()
-        self._control.setblocking(False)
-        self._commands.setblocking(False)
+        here.setblocking(False)
+        commands_here.setblocking(False)
+        here.send(pickle.dumps(self._config))  # before any request of another thread
         self._heard_t, self._has_answered = boot_time(), False
-        self._control.send(pickle.dumps(self._config))
+        self._control, self._commands = here, commands_here
         if self._is_stopped:
-            self._control.send(STOP)
+            self._request(self._stop_request())
+
+    def _stop_request(self) -> bytes:
+        return STOP + NUMBER.pack(self._stops)
 
     def _lose(self) -> None:
         """Tell that the process has ended, and start another one when it is time."""
@@ -160,7 +193,9 @@ class RemoteStream:
         elif kind == STATUS:
             self._status = Status(*pickle.loads(rest))
         elif kind == STOPPED:
-            self._confirmed.set()
+            if NUMBER.unpack_from(rest)[0] == self._stops:
+                self._vented = pickle.loads(rest[NUMBER.size :])
+                self._answered.set()
 
     def _request(self, request: bytes) -> None:
         """Send a request; a process that has ended is told by `poll`, one that takes none is ended."""

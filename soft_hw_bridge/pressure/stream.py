@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from soft_dynamics.counters import ERROR, OK, WARN, Status
 from soft_dynamics.stamp_clock import StampClock
 from soft_hw_bridge.backoff import Backoff
 from soft_hw_bridge.clock import DeviceClock
-from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.errors import DeviceError, SetpointsChangedError
 from soft_hw_bridge.pressure.command import Command
 from soft_hw_bridge.pressure.device import PressureDevice, Reading
 from soft_hw_bridge.pressure.master import Master
@@ -24,6 +25,7 @@ from soft_hw_bridge.stream_health import StreamHealth
 
 _ASTRAY = 0.1  # of the largest pressure: a measurement further from what was put out ...
 _STEADY_S = 1.0  # a device that lasts so long was not lost to a fault that comes back at once
+_CHANGES, _CHANGES_S = 3, 10.0  # so many changes of the set points by others, in so long [s], are no accident
 _ASTRAY_S = 0.5  # ... for this long is no valve lag: no air, a leak, a valve or a sensor that stands still
 
 
@@ -47,7 +49,8 @@ class PressureStream:
 
     A cycle reads the device, decides, and writes. What is written follows from what the device was just seen to hold:
     a device that vented, was reset, has another master or was out of contact for too long is lost. A lost device is
-    opened again, and filled from zero once it has answered and a command near zero has come.
+    opened again, and filled from zero once it has answered and a command near zero has come. A device whose set points
+    others change again and again is left alone until disarmed and armed.
     """
 
     def __init__(
@@ -71,23 +74,36 @@ class PressureStream:
         self._backoff = Backoff()
         self._opened_t = t
         self._connections = 0
+        self._decided_t = t
         self._output: Array = self._guard.step(t)
         self._tolerance = _ASTRAY * limits.largest
         self._followed_t: Array = np.full(len(names), np.inf)  # when each chamber last had what was put out
+        self._is_zero_held = False  # the device was seen to hold zero, and nothing else was put out since
+        self._changed_t: deque[float] = deque(maxlen=_CHANGES)  # when others changed its set points
+        self._is_left_alone = False  # because of that
 
     def arm(self) -> None:
-        """Follow commands of the next publisher from now on."""
-        self._master.forget()
+        """Follow commands of the next publisher from now on; ValueError when stopped, until disarmed."""
         self._guard.arm()
+        self._master.forget()
+        self._take_up()
 
     def disarm(self) -> None:
         """Vent along the ramp and follow nothing."""
         self._master.forget()
         self._guard.disarm()
+        self._take_up()
 
     def emergency_stop(self) -> None:
         """Vent at once and stay vented until disarmed and armed."""
         self._guard.stop()
+
+    def vented(self) -> tuple[bool, str] | None:
+        """Return whether the device was seen to hold zero, and what is known; None before that, or its loss, is clear."""
+        if self.error:
+            wait = f'it vents by itself after {self.watchdog:g} s' if self.watchdog else 'shut off the supply'
+            return False, f'not confirmed, the device is lost ({self.error}): {wait}'
+        return (True, 'vented: the device holds zero') if self._is_zero_held else None
 
     def command(self, command: Command) -> None:
         """Hand a command to the guard, unless it comes from a second publisher or its age is unknown."""
@@ -115,15 +131,20 @@ class PressureStream:
         self._stamps.look()
         self._schedule.done(t)
         try:
-            if not self._is_open and not self._backoff.is_due(t):
+            if self._is_left_alone or (not self._is_open and not self._backoff.is_due(t)):
                 take_commands()
                 return []
             if not self._is_open:
                 self._open()
             readings = self._device.read()
+            self._is_zero_held = not self._output.any()
             measured = self._take(readings)
             take_commands()
-            self._device.write(self._decide())
+            self._device.write(self._decide(), self._decided_t)
+        except SetpointsChangedError as error:
+            self._lose(str(error))
+            self._was_changed()
+            return []
         except DeviceError as error:
             self._lose(str(error))
             return []
@@ -185,10 +206,12 @@ class PressureStream:
 
     def _decide(self) -> Array:
         """Return what to write now [Pa]."""
-        self._output = self._guard.step(self._time.boot())
+        self._decided_t = self._time.boot()
+        self._output = self._guard.step(self._decided_t)
         if self.error:
             self._guard.lost()
             self._output = np.zeros(len(self.names))
+        self._is_zero_held &= not self._output.any()
         return self._output
 
     def _open(self) -> None:
@@ -204,9 +227,29 @@ class PressureStream:
         self.error = error
         if self._is_open:
             self.losses, self.last_loss = self.losses + 1, error
-        self._is_open = False
+        self._is_open = self._is_zero_held = False
         self._device.close()
         self._guard.lost()
+        self._output = np.zeros(len(self.names))
+
+    def _was_changed(self) -> None:
+        """Leave the device alone if others have changed its set points too often."""
+        t = self._time.boot()
+        self._changed_t.append(t)
+        if len(self._changed_t) == _CHANGES and t - self._changed_t[0] <= _CHANGES_S:
+            self._is_left_alone = True
+            self.error = (
+                f'{self.error}, {_CHANGES} times within {_CHANGES_S:g} s; deactivate and activate to resume'
+            )
+            if self._guard.is_armed:
+                self._guard.stop(self.error)
+
+    def _take_up(self) -> None:
+        """Open the device again even if others have changed its set points."""
+        self._changed_t.clear()
+        if self._is_left_alone:
+            self._is_left_alone = False
+            self._backoff.reset()
 
     def _measured(self, reading: Reading) -> Measured:
         if reading.device_ns is None:
