@@ -117,9 +117,9 @@ class DeviceProcess:
             self._is_ending = True
 
     def _tell(self) -> None:
-        known = None if self._stop_number is None else self._stream.vented()
-        if self._stop_number is not None and known is not None:
-            if self._send(STOPPED + self._stop_number + pickle.dumps(known)):
+        if self._stop_number is not None:
+            known = self._stream.vented()
+            if known is not None and self._send(STOPPED + self._stop_number + pickle.dumps(known)):
                 self._stop_number = None
         t = boot_time()
         if t - self._told_t >= STATUS_PERIOD:

@@ -192,10 +192,9 @@ class RemoteStream:
             measured.append(Measured(STAMP.unpack_from(rest)[0], pressure))
         elif kind == STATUS:
             self._status = Status(*pickle.loads(rest))
-        elif kind == STOPPED:
-            if NUMBER.unpack_from(rest)[0] == self._stops:
-                self._vented = pickle.loads(rest[NUMBER.size :])
-                self._answered.set()
+        elif kind == STOPPED and NUMBER.unpack_from(rest)[0] == self._stops:
+            self._vented = pickle.loads(rest[NUMBER.size :])
+            self._answered.set()
 
     def _request(self, request: bytes) -> None:
         """Send a request; a process that has ended is told by `poll`, one that takes none is ended."""

@@ -99,7 +99,7 @@ class PressureStream:
         self._guard.stop()
 
     def vented(self) -> tuple[bool, str] | None:
-        """Return whether the device was seen to hold zero, and what is known; None before that, or its loss, is clear."""
+        """Return whether the device was seen to hold zero, and what is known; None while neither is clear."""
         if self.error:
             wait = f'it vents by itself after {self.watchdog:g} s' if self.watchdog else 'shut off the supply'
             return False, f'not confirmed, the device is lost ({self.error}): {wait}'

@@ -9,7 +9,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-collect_ignore = [] if os.environ.get('SOFT_ROBOT_LONG') else ['test_air_path_mutations.py']  # `make test-long`
+collect_ignore = (
+    [] if os.environ.get('SOFT_ROBOT_LONG') else ['test_air_path_mutations.py']
+)  # `make test-long`
 
 
 @pytest.fixture

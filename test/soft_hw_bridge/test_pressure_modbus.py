@@ -1,7 +1,7 @@
 """Modbus valves: our client and our server, each against the other and against pymodbus."""
 
-import math
 import asyncio
+import math
 import socket
 import threading
 import time
