@@ -30,12 +30,12 @@ CHAMBERS = 3
 VALVES = 8
 NAMES = ['a', 'b', 'c']
 APP = 300
-POINTS = ('sleep', 'send', 'sent', 'wait', 'answer', 'decide')
+POINTS = ('sleep', 'compose', 'send', 'sent', 'wait', 'answer', 'decide', 'decided')
 FILLED = st.booleans()
 MOST_CYCLES = 40  # of a rule that fills
 DURATIONS = st.sampled_from([0.001, 0.01, 0.05, 0.12, 0.16, 0.19, 0.21, 0.3, 1.1, 3.0])
 PRESSURES = st.lists(
-    st.sampled_from([0.0, 1e3, 50e3, 240e3, 300e3, -1e3]), min_size=CHAMBERS, max_size=CHAMBERS
+    st.sampled_from([0.0, 1e3, 50e3, 240e3, 300e3, -1e3, -50e3, -90e3]), min_size=CHAMBERS, max_size=CHAMBERS
 )
 NONSENSE = {
     'not finite': [math.nan] * 3,
@@ -64,11 +64,15 @@ class AirPath(RuleBasedStateMachine):
         channels=st.sampled_from([(0, 1, 2), (5, 0, 3)]),
         with_app=st.booleans(),
         command_timeout=st.sampled_from([0.05, 0.2, 1.0]),
+        vacuum=st.sampled_from([0.0, -60e3]),
     )
-    def build(self, rate, watchdog, part, slew, lag, ambient, channels, with_app, command_timeout) -> None:
+    def build(
+        self, rate, watchdog, part, slew, lag, ambient, channels, with_app, command_timeout, vacuum
+    ) -> None:
         self.world = World()
         self.limits = PressureLimits(
             pressure_max=240e3,
+            pressure_min=vacuum,
             slew=slew,
             vent_time=0.5,
             command_timeout=command_timeout,
@@ -100,7 +104,10 @@ class AirPath(RuleBasedStateMachine):
         )
         self.watchdog, self.channels = watchdog, list(channels)
         self.stream = PressureStream(
-            device, NAMES, self.limits, Clock(self.world.now, self.world.now_ns, self.world.sleep)
+            Stopped(device, self.world),
+            NAMES,
+            self.limits,
+            Clock(self.world.now, self.world.now_ns, self.world.sleep),
         )
         self.start_state()
 
@@ -109,7 +116,7 @@ class AirPath(RuleBasedStateMachine):
         self.judged = 0  # how many applied writes were looked at
         self.late = 0  # the hole: writes delayed beyond the lease after their last check
         self.commanded_t = self.near_zero_t = -math.inf
-        self.disarmed_t = self.world.boot
+        self.disarmed_t = self.armed_t = self.world.boot
         self.armed = self.stopped = False
         self.stopped_t = -math.inf
         self.sequences = [1000, 1_000_000]  # of two publishers
@@ -192,6 +199,35 @@ class AirPath(RuleBasedStateMachine):
         self.poll()
 
     @precondition(lambda self: not self.closed)
+    @rule(
+        pressures=st.lists(st.sampled_from([0.0, 240e3, -60e3]), min_size=1, max_size=5),
+        held=DURATIONS,
+        while_held=st.sampled_from(['nothing', 'trip', 'link', 'arm', 'arm again']),
+        is_filled=FILLED,
+    )
+    def mailbox_held(self, pressures: list[float], held: float, while_held: str, is_filled: bool) -> None:
+        """Commands are heard by the ROS process, and taken by the device process later: then they fill nothing."""
+        self.lead_to_pressure(is_filled)
+        heard_t, stamp_ns = self.world.boot, self.world.now_ns()
+        if while_held == 'trip':
+            self.terminal.advance()
+            self.terminal.trip()
+        elif while_held == 'link':
+            self.terminal.listening = False
+            self.go_on(2)
+            self.terminal.listening = True
+        elif while_held in ('arm', 'arm again'):
+            self.disarm()
+            if while_held == 'arm again':
+                self.poll_for(self.limits.ramp_time)
+            self.arm()
+        self.world.run_until(self.world.boot + held)
+        for pressure in pressures:
+            age = (self.world.now_ns() - stamp_ns) * 1e-9
+            self.command([pressure] * CHAMBERS, age, decided_t=heard_t, heard_t=heard_t)
+        self.go_on(20)
+
+    @precondition(lambda self: not self.closed)
     @rule(kind=st.sampled_from(sorted(NONSENSE)))
     def nonsense(self, kind: str) -> None:
         self.command(NONSENSE[kind])
@@ -253,7 +289,7 @@ class AirPath(RuleBasedStateMachine):
         if not self.stopped:
             with contextlib.suppress(ValueError):  # a measurement above the limit has stopped it
                 self.stream.arm()
-                self.armed = True
+                self.armed, self.armed_t = True, self.world.boot
                 self.forget_publishers()
 
     @precondition(lambda self: not self.closed)
@@ -283,6 +319,8 @@ class AirPath(RuleBasedStateMachine):
         self.stopped_t = asked
         while self.filled() and self.world.boot < asked + 5.0:
             self.poll()
+            known = self.stream.vented()
+            assert known is None or not known[0] or not self.filled()
         assert self.world.boot <= asked + self.watchdog + 2.0 * self.cycle + 3.0 * WIRE_S + planned
 
     @precondition(lambda self: not self.closed)
@@ -336,6 +374,25 @@ class AirPath(RuleBasedStateMachine):
             level = max(self.poll().level, self.poll().level)
             assert self.stream.losses > losses
             assert level > OK
+
+    @precondition(lambda self: not self.closed)
+    @rule(count=st.integers(3, 6))
+    def another_master_insists(self, count: int) -> None:
+        """I8: after three changes within 10 s it leaves the terminal alone until it is disarmed and armed."""
+        self.lead_to_pressure(True)
+        connections, place = self.terminal.connections, self.channels[0]
+        while self.is_open() and count:
+            self.terminal.write(range(place, place + 1), (7 + self.terminal.zero,), self.world.boot, 0)
+            self.judged = len(self.terminal.applied)
+            count -= 1
+            until = self.world.boot + 0.7
+            while not self.is_open() and self.world.boot < until:
+                self.poll()
+            self.poll()
+            self.poll()
+        self.go_on(30)
+        assert count or 'deactivate and activate' in self.stream.status().message
+        assert self.terminal.connections <= connections + 3
 
     @precondition(lambda self: not self.closed)
     @rule(milliseconds=st.sampled_from([0, 50, 60_000]))
@@ -467,25 +524,27 @@ class AirPath(RuleBasedStateMachine):
             assert not self.filled(), 'I4'
 
     def judge_write(self, applied: Applied) -> None:
-        low, high = -self.terminal.scale, self.limits.pressure_max + self.terminal.scale
+        scale = self.terminal.scale
+        low, high = self.limits.pressure_min - scale, self.limits.pressure_max + scale
         assert all(low <= p <= high for p in applied.after), 'I5'
         if self.is_exempt(applied):
             self.late += 1
             event('a write delayed beyond the watchdog, after its last check')
             return
         before, after = np.array(applied.before), np.array(applied.after)
-        rise = after - np.maximum(before, 0.0)
-        assert rise.max() <= 2.0 * self.limits.slew * self.cycle + self.terminal.scale, ('I1', applied)
+        rise = np.maximum(after - np.maximum(before, 0.0), np.minimum(before, 0.0) - after)
+        assert rise.max() <= 2.0 * self.limits.slew * self.cycle + scale, ('I1', applied)
         assert applied.is_newest, 'I7'
-        rising = (after > before) & (after > 1.5 * self.terminal.scale)
+        rising = (rise > 0.0) & (np.abs(after) > 1.5 * scale)
         if rising.any():
             assert applied.zero_read_t > applied.tripped_t, 'I2: zero was not confirmed'
-            assert self.near_zero_t >= applied.tripped_t, 'I2: no command near zero'
+            assert self.near_zero_t >= applied.zero_read_t - 1e-6, 'I2: no command near zero since'
+            assert self.near_zero_t >= self.armed_t - 1e-6, 'I6: no command near zero since it was armed'
             age = applied.t - self.commanded_t
             late = self.lateness * self.watchdog + applied.t - applied.sent_t
             assert age <= self.limits.command_timeout + 2.0 * WIRE_S + late, ('I3', age)
             assert not (self.stopped and applied.sent_t >= self.stopped_t), 'I6'
-            over = (after - np.array(applied.read))[rising]
+            over = ((after - np.array(applied.read)) * np.sign(after))[rising]
             assert over.max() <= self.limits.ahead + 1.5 * self.terminal.scale, ('I11', applied)
 
     def is_exempt(self, applied: Applied) -> bool:
@@ -506,12 +565,14 @@ class AirPath(RuleBasedStateMachine):
         publisher: int = 0,
         is_handover: bool = False,
         decided_t: float = math.inf,
+        heard_t: float = math.inf,
     ) -> None:
         """A publisher commands what was decided `age` seconds ago by the wall clock; note what may be followed."""
         self.sequences[publisher] += 1
         now_ns = self.world.now_ns()
         stamp_ns, number = now_ns - round(age * 1e9), self.sequences[publisher]
-        sent = Command(self.world.boot, stamp_ns, number, is_handover, b'', tuple(pressure))
+        heard_t = min(heard_t, self.world.boot)
+        sent = Command(heard_t, stamp_ns, number, is_handover, b'', tuple(pressure))
         self.stream.command(Command.unpack(sent.pack()))
         if not self.armed:
             return
@@ -519,7 +580,7 @@ class AirPath(RuleBasedStateMachine):
         if abs(age) <= self.limits.command_timeout and self.rivals_t is None:
             self.commanded_t = max(self.commanded_t, min(decided_t, self.world.boot - max(age, 0.0)))
             if max(map(abs, pressure), default=math.inf) <= 0.02 * self.limits.largest:
-                self.near_zero_t = self.world.boot
+                self.near_zero_t = max(self.near_zero_t, min(heard_t, self.world.boot - max(age, 0.0)))
 
     def note_publisher(self, publisher: int, is_handover: bool) -> None:
         takes_over = self.gives_way and is_handover
@@ -535,7 +596,7 @@ class AirPath(RuleBasedStateMachine):
         self.master, self.gives_way, self.rivals_t = None, False, None
 
     def filled(self) -> bool:
-        return max(self.terminal.setpoints()) > self.terminal.scale
+        return max(map(abs, self.terminal.setpoints())) > self.terminal.scale
 
     def is_open(self) -> bool:
         """Whether all is well and nothing is planned to happen."""
@@ -546,6 +607,20 @@ class AirPath(RuleBasedStateMachine):
         """Seconds of pauses and delays that are still to come."""
         queues = [*self.world.pauses.values(), self.terminal.requests.delays, self.terminal.answers.delays]
         return sum(x for queue in queues for x in queue)
+
+
+class Stopped:
+    """A device whose process may be stopped between a decision and its write."""
+
+    def __init__(self, device: Any, world: World) -> None:
+        self._device, self._world = device, world
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+    def write(self, *decision: Any) -> None:
+        self._world.point('decided')
+        self._device.write(*decision)
 
 
 class Stop:

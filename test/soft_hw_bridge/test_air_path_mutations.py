@@ -33,10 +33,41 @@ RULES: dict[str, tuple[str, ...]] = {
     'I1 catch-up of two cycles': ('safety.py', '_CYCLES_PER_STEP = 2.0', '_CYCLES_PER_STEP = 9.0'),
     'I2 zero after a loss': ('stream.py', 'self._output = np.zeros(len(self.names))', 'pass'),
     'I2 command near zero': ('safety.py', 'if self._begins_at_zero and max(', 'if False and max('),
+    'I2 near zero since zero was confirmed': (
+        'safety.py',
+        'is_near_zero and decided_t >= self._zero_t',
+        'is_near_zero',
+    ),
+    'I2 what came before the device answered': (
+        'stream.py',
+        "self.error = ''\n            self._guard.lost()",
+        "self.error = ''",
+    ),
+    'I3 decision held up before its write': (
+        'stream.py',
+        'self._device.write(self._decide(), self._decided_t)',
+        'self._device.write(self._decide())',
+    ),
+    'I6 commands from before it was armed': (
+        'safety.py',
+        'self._begin_at_zero()  # commands from before are still under way',
+        'pass',
+    ),
+    'I8 another master that insists': ('stream.py', 'self._is_left_alone = True', 'pass'),
+    'I11 vacuum not far ahead of the measurement': (
+        'safety.py',
+        'least = np.minimum(self._measured - self.limits.ahead, 0.0)',
+        'least = -math.inf',
+    ),
+    'I12 answer before zero was seen': (
+        'stream.py',
+        'self._is_zero_held = not self._output.any()',
+        'self._is_zero_held = True',
+    ),
     'I3 command time-out': ('safety.py', '<= t - self._commanded_t <=', '<= 0.0 * t <='),
     'I3 age of a command': ('safety.py', 'if not abs(age) <= self.limits.command_timeout:', 'if False:'),
     'I3 age counts': ('safety.py', 'self._commanded_t = t - max(age, 0.0)', 'self._commanded_t = t'),
-    'I3 writes of one decision': ('modbus.py', 'if self._boot() > until:', 'if False:'),
+    'I3 writes of one decision': ('modbus_tcp.py', 'if self._boot() > until:', 'if False:'),
     'I4 watchdog set': (
         'modbus.py',
         'self._connected().write(register.address, self._watchdog_words(register))\n            self._check_watchdog()',
@@ -89,8 +120,8 @@ RULES: dict[str, tuple[str, ...]] = {
     ),
     'I11 not far ahead of the measurement': (
         'safety.py',
-        'target = np.minimum(target, np.maximum(self._measured + self.limits.ahead, 0.0))',
-        'pass',
+        'most = np.maximum(self._measured + self.limits.ahead, 0.0)',
+        'most = math.inf',
     ),
 }
 
