@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from fake_node import CODEC, FakeNode
 from fake_valves import WIRE_S, Applied, World
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
-from test_air_path import CHAMBERS, DURATIONS, FILLED, NAMES, RUNS, VALVES, AirPath, Stop, Stopped
+from test_air_path import CHAMBERS, DURATIONS, FILLED, NAMES, RUNS, VALVES, AirPath, Stop, Stopped, run_steps
 
 from soft_dynamics.counters import OK
 from soft_hw_bridge.pressure.microcontroller import VALID_S, WATCHDOG_S, Message
@@ -160,6 +161,15 @@ class SerialAirPath(AirPath):
 
     def is_exempt(self, applied: Applied) -> bool:
         return False
+
+
+@pytest.mark.parametrize('after', range(4))
+def test_an_emergency_stop_is_confirmed_by_what_the_device_holds(after: int) -> None:
+    """I12: the message that vents is held on the way."""
+    build = {'silence': 0.1, 'slew': 1e6, 'lag': 0.0, 'channels': (0, 1, 2), 'command_timeout': 0.2}
+    stop = {'is_filled': True, 'held': 0.05, 'after': after}
+    machine = SerialAirPath()
+    run_steps(machine, build | {'rate': 100.0, 't_us': 0, 'vacuum': 0.0}, [('emergency_stop', stop)])
 
 
 TestSerialAirPath = SerialAirPath.TestCase
