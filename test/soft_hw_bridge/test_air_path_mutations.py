@@ -38,11 +38,6 @@ RULES: dict[str, tuple[str, ...]] = {
         'is_near_zero and decided_t >= self._zero_t',
         'is_near_zero',
     ),
-    'I2 what came before the device answered': (
-        'stream.py',
-        "self.error = ''\n            self._guard.lost()",
-        "self.error = ''",
-    ),
     'I3 decision held up before its write': (
         'stream.py',
         'self._device.write(self._decide(), self._decided_t)',
