@@ -691,7 +691,11 @@ STEPS: dict[str, tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]] = {
     ),
     'write held until the next connection': (
         {},
-        [('hold', {'duration': 0.15, 'is_request': True, 'after': 2, 'is_filled': True})],
+        [
+            ('lead_to_pressure', {'is_filled': True}),
+            ('follow', {'pressure': [240e3] * CHAMBERS, 'count': 40}),
+            ('hold', {'duration': 0.15, 'is_request': True, 'after': 2, 'is_filled': False}),
+        ],
     ),
     'another master that insists': ({}, [('another_master_insists', {'count': 4})]),
     'vacuum that is not measured': (
