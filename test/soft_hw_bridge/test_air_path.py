@@ -689,14 +689,6 @@ STEPS: dict[str, tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]] = {
         SLOW,
         [('pause', {'point': 'compose', 'duration': 0.6, 'after': 4, 'is_filled': True})],
     ),
-    'write held until the next connection': (
-        {},
-        [
-            ('lead_to_pressure', {'is_filled': True}),
-            ('follow', {'pressure': [240e3] * CHAMBERS, 'count': 40}),
-            ('hold', {'duration': 0.15, 'is_request': True, 'after': 2, 'is_filled': False}),
-        ],
-    ),
     'another master that insists': ({}, [('another_master_insists', {'count': 4})]),
     'vacuum that is not measured': (
         {},
