@@ -562,5 +562,28 @@ def test_steps_that_broke_an_invariant_once(name: str) -> None:
     run_steps(AirPath(), BUILD | build, steps)
 
 
+@pytest.mark.parametrize('held', [0.12, 0.19, 0.29])
+def test_the_next_connection_waits_for_a_write_that_the_network_holds(held: float) -> None:
+    """I7: such a write may arrive as late as response time-out + watchdog, and the next connection opens after that."""
+    path = AirPath()
+    path.build(**BUILD)
+    path.lead_to_pressure(True)
+    steady_t = path.world.boot + 1.5
+    while path.world.boot < steady_t:  # then the backoff lets the next attempt begin at once
+        path.follow_once([240e3] * CHAMBERS)
+    first, count = path.terminal.connections, len(path.terminal.applied)
+    path.command([240e3] * CHAMBERS)
+    path.stream.poll(lambda: path.terminal.requests.delays.append(held))  # the write comes next
+    failed_t = path.world.boot
+    assert path.stream.error
+    path.go_on(100)
+    applied = path.terminal.applied[count:]
+    late = [write for write in applied if write.t - write.sent_t > held]
+    opened_t = min(write.sent_t for write in applied if write.connection > first)
+    assert [(write.connection, write.is_newest) for write in late] == [(first, True)]
+    assert late[0].t < opened_t
+    assert opened_t >= failed_t + path.watchdog - 1e-9
+
+
 TestAirPath = AirPath.TestCase
 TestAirPath.settings = RUNS
