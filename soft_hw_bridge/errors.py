@@ -19,3 +19,7 @@ So no bytes from the wire can end a bridge.
 
 class DeviceError(OSError):
     """The device is absent, silent, or rejects a request; the message names the device and the problem."""
+
+
+class SetpointsChangedError(DeviceError):
+    """The valves do not hold the last set points: they vented, were reset, or another master writes to them."""

@@ -34,9 +34,9 @@ def damaged(valid: Sequence[bytes], count: int, seed: int = 1) -> Iterator[bytes
         yield bytes(packet)
 
 
-def refusals(decode: Callable[[bytes], object], valid: Sequence[bytes], count: int = 100_000) -> float:
+def refusals(decode: Callable[[bytes], object], valid: Sequence[bytes]) -> float:
     """Decode damaged packets; return the share that was malformed. Any other exception passes through."""
-    refused = 0
+    refused, count = 0, fuzz_count(2000, 100_000)
     for packet in damaged(valid, count):
         try:
             decode(packet)

@@ -124,12 +124,17 @@ class PressureBridge(BridgeNode[RemoteStream]):
         return command._replace(stamp_ns=stamp_ns, is_handover=bool(is_handover), pressure=pressures)
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
-        """Stop now if there is a device, and stay stopped at the next activation in any case."""
+        """Stop now if there is a device, and stay stopped at the next activation in any case.
+
+        `success` means that the valves hold zero, as read back, or that the bridge has no device that could fill them.
+        """
         self._stopped = True
-        known = '' if self._device is None else self._device.emergency_stop()
+        known = [] if self.is_active else ['not active; the stop holds after activation']
         response.success = True
-        what = known if self.is_active else 'not active; the stop holds after activation'
-        response.message = f'{what}; deactivate and activate to resume'
+        if self._device is not None:
+            response.success, what = self._device.emergency_stop()
+            known.append(what)
+        response.message = '; '.join([*known, 'deactivate and activate to resume'])
         self.get_logger().error('emergency stop')
         return response
 

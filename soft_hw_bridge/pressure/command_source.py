@@ -42,18 +42,26 @@ class Master:
                 self.problem = 'commands from two publishers'
         if self.problem:
             return self.problem
+        if self._last is not None and self._is_older(self._last, command):
+            return 'command is older than the one before'
         self._gives_way = self._is_settled and command.is_handover
         self._is_settled |= not command.is_handover
         self._last = command
         return ''
 
     @staticmethod
+    def _is_older(last: Command, command: Command) -> bool:
+        """Whether a publisher with a known GID sent this command before the last one, or a second time."""
+        known = command.publisher != b'' and UNKNOWN not in (last.sequence, command.sequence)
+        return known and command.publisher == last.publisher and command.sequence <= last.sequence
+
+    @staticmethod
     def _is_next(last: Command, command: Command) -> bool:
         """Whether two commands come from one publisher."""
         if command.publisher or last.publisher:
             return command.publisher == last.publisher
-        if command.sequence == last.sequence == UNKNOWN:
-            return True
+        if UNKNOWN in (command.sequence, last.sequence):
+            return command.sequence == last.sequence
         passed = max(command.heard_t - last.heard_t, 0.0)
         most = _SPARE + math.ceil(_MOST_RATE * min(passed, 1e6))
         return 0 < command.sequence - last.sequence <= most

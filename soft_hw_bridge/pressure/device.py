@@ -42,11 +42,15 @@ class PressureDevice(Protocol):
     def read(self) -> list[Reading]:
         """Return the new measurements, oldest first.
 
-        DeviceError if the device does not hold the last set points: it vented, was reset, or has another master.
+        SetpointsChangedError if the device does not hold the last set points: it vented, was reset, or has another
+        master.
         """
 
-    def write(self, pressure: Array) -> None:
-        """Write set points [Pa]; after a too long loss of contact, send nothing and raise DeviceError."""
+    def write(self, pressure: Array, decided_t: float | None = None) -> None:
+        """Write set points [Pa] decided at a time of `boot_time`; None: just now.
+
+        DeviceError, and nothing is sent, if the decision is too old or the loss of contact was too long.
+        """
 
     def close(self) -> None:
         """Vent, stop the device, disconnect."""

@@ -3,7 +3,8 @@
 Guard, contact lease and device live here, so a stall of the ROS process (a message of 80 MB, the garbage collector, a
 full disk) does not stall the valves. Two socket pairs connect the processes.
 
-    control    to this process: ARM, DISARM, STOP, CLOSE; from it: MEASURED, STATUS, STOPPED (the answer to STOP)
+    control    to this process: ARM, DISARM, STOP, CLOSE; from it: MEASURED, STATUS, STOPPED (the answer to a STOP, with
+               its number, as soon as the device was read to hold zero, or is lost)
     commands   to this process: COMMAND, REFUSED; the sender drops them while this process does not read
 
 When the ROS process ends, this one vents along the ramp, closes the device and ends. When this one ends or is stopped,
@@ -31,8 +32,9 @@ MEASURED, STATUS, STOPPED = b'M', b'T', b'E'
 COMMAND, REFUSED = b'C', b'R'
 LARGEST = 1 << 16  # [bytes] of a packet
 STAMP = struct.Struct('<q')  # [ns] of a measurement, before its values
+NUMBER = struct.Struct('<Q')  # of a STOP, and of the answer to it
 STATUS_PERIOD = 0.1  # [s]
-_MOST_COMMANDS = 200  # read per cycle
+_MOST_COMMANDS, _MOST_REQUESTS = 200, 20  # read per cycle
 
 
 class DeviceProcess:
@@ -44,6 +46,7 @@ class DeviceProcess:
         commands.setblocking(False)
         self._is_ending = False
         self._told_t = -math.inf
+        self._stop_number: bytes | None = None  # of the emergency stop that waits for its answer
         self._stream = make_stream(config, stop=self)
 
     def run(self) -> None:
@@ -62,16 +65,21 @@ class DeviceProcess:
         self._is_ending = True
 
     def wait(self, timeout: float, /) -> bool:
-        """Wait like `threading.Event.wait` while the device starts; True as soon as `run` must end."""
-        select.select([self._control], [], [], timeout)
-        self._hear()
-        self._tell()
+        """Wait like `threading.Event.wait` while the device starts; True as soon as `run` must end.
+
+        Requests are executed, but do not shorten the wait: a late write must arrive before the next connection opens.
+        """
+        end = boot_time() + timeout
+        while not self._is_ending and (left := end - boot_time()) > 0.0:
+            select.select([self._control], [], [], left)
+            self._hear()
+            self._tell()
         return self._is_ending
 
     def _take(self) -> None:
         """Execute the requests, then pass on the commands."""
         self._hear()
-        with contextlib.suppress(BlockingIOError):
+        with contextlib.suppress(OSError):  # no more commands, or the ROS process is gone
             for _ in range(_MOST_COMMANDS):
                 data = self._commands.recv(LARGEST)
                 if data[:1] == COMMAND:
@@ -83,33 +91,48 @@ class DeviceProcess:
                     return
 
     def _hear(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while request := self._control.recv(LARGEST):
+        """Execute the requests; `run` must end when the ROS process is gone."""
+        try:
+            for _ in range(_MOST_REQUESTS):
+                request = self._control.recv(LARGEST)
+                if not request:
+                    self._is_ending = True
+                    return
                 self._obey(request)
-            self._is_ending = True  # the ROS process is gone
+        except BlockingIOError:
+            pass
+        except OSError:  # a ROS process killed with unread messages resets the connection
+            self._is_ending = True
 
     def _obey(self, request: bytes) -> None:
         if request == ARM:
-            self._stream.arm()
+            with contextlib.suppress(ValueError):  # stopped, perhaps by a measurement; `status` reports it
+                self._stream.arm()
         elif request == DISARM:
             self._stream.disarm()
-        elif request == STOP:
+        elif request[:1] == STOP:
             self._stream.emergency_stop()
-            self._send(STOPPED)
+            self._stop_number = request[1:]
         elif request == CLOSE:
             self._is_ending = True
 
     def _tell(self) -> None:
+        if self._stop_number is not None:
+            known = self._stream.vented()
+            if known is not None and self._send(STOPPED + self._stop_number + pickle.dumps(known)):
+                self._stop_number = None
         t = boot_time()
         if t - self._told_t >= STATUS_PERIOD:
             self._told_t = t
             level, line, values = self._stream.status()
             self._send(STATUS + pickle.dumps((level, line, dict(values))))
 
-    def _send(self, data: bytes) -> None:
-        """Send, unless the ROS process is gone or does not read."""
+    def _send(self, data: bytes) -> bool:
+        """Send, unless the ROS process is gone or does not read; return whether it was sent."""
         with contextlib.suppress(OSError):
             self._control.send(data)
+            return True
+        return False
 
 
 def main() -> None:

@@ -14,10 +14,10 @@ from soft_dynamics.pressure_limits import ChamberLimits
 Array = npt.NDArray[np.float64]
 
 _CYCLES_PER_STEP = 2.0  # a delayed cycle does not catch up with a jump
-_AHEAD = 0.1  # of the largest pressure: allowed distance of the output above the measurement, plus valve lag
+_AHEAD = 0.1  # of the largest pressure: allowed distance of the output from the measurement, plus valve lag
 _SENSIBLE = 2.0  # times the largest pressure: a larger command is an error
 _NEAR_ZERO = 0.02  # of the largest pressure: limit of the first command after venting
-_OVERPRESSURE = 1.1  # of the largest pressure: a chamber measured above it ...
+_OVERPRESSURE = 1.1  # of the largest pressure or vacuum: a chamber measured beyond it ...
 _OVERPRESSURE_S = 0.1  # ... for this long triggers an emergency stop
 
 
@@ -39,7 +39,7 @@ class PressureLimits(ChamberLimits):
 
     @property
     def ahead(self) -> float:
-        """Return the allowed distance of the output above the measurement [Pa]."""
+        """Return the allowed distance of the output from the measurement [Pa], towards pressure or vacuum."""
         return self.slew * self.valve_lag + _AHEAD * self.largest
 
     @property
@@ -53,15 +53,15 @@ class PressureGuard:
     It starts disarmed and vented. Armed, it follows the last command at most at the slew rate. It vents along a ramp
     when disarmed, when commands stop, or when a command is invalid (not finite, wrong number, old), and resumes with
     the next valid command. `stop` vents at once; then disarm the guard before you arm it again. Overpressure also
-    stops it.
+    stops it, and so does too deep a vacuum if there is a vacuum supply.
 
-    The output stays at most `limits.ahead` above the measured pressure, so a chamber that fills slowly, or not at all,
-    limits its own output. Measurements only lower the output, so a wrong sensor cannot raise it. If no measurement is
-    finite for command_timeout, the guard vents and rejects commands; a single non-finite chamber keeps its last finite
-    measurement.
+    The output stays within `limits.ahead` of the measured pressure, so a chamber that fills slowly, or not at all,
+    limits its own output. Measurements only bring the output nearer to zero, so a wrong sensor cannot fill a chamber.
+    If no measurement is finite for command_timeout, the guard vents and rejects commands; a single non-finite chamber
+    keeps its last finite measurement.
 
-    After venting completely, for any reason, and after disarming, the guard follows only a command near zero. A sender
-    that commands more has not noticed the fault.
+    After venting completely, for any reason, and after arming or disarming, the guard follows only a command near zero
+    that was decided after its next step. A sender that commands more has not noticed the fault.
 
     Times are seconds of a clock that also runs during suspend (CLOCK_BOOTTIME).
     """
@@ -75,7 +75,8 @@ class PressureGuard:
         self._output: Array = np.zeros(len(names))
         self._target: Array | None = None
         self._commanded_t = self._stepped_t = 0.0
-        self._begins_at_zero = True  # waits for a command near zero
+        self._begins_at_zero = True  # waits for a command near zero ...
+        self._zero_t = math.inf  # ... that was decided from this time on
         self._measured: Array = np.zeros(len(names))  # [Pa] the last finite measurement of each chamber
         self._over_t: Array = np.full(len(names), math.inf)  # start of the overpressure of each chamber
         self._blind_t = math.inf  # start of the time without finite measurements
@@ -88,12 +89,13 @@ class PressureGuard:
         if self.is_stopped:
             raise ValueError(f'cannot arm: {self.reason}')
         self.is_armed = True
+        self._begin_at_zero()  # earlier commands may still be under way
         self._vent('no command yet')
 
     def disarm(self) -> None:
         """Vent along the ramp, and follow no commands until armed again."""
         self.is_armed = self.is_stopped = False
-        self._begins_at_zero = True
+        self._begin_at_zero()
         self._vent('disarmed')
 
     def stop(self, reason: str = 'emergency stop') -> None:
@@ -106,7 +108,7 @@ class PressureGuard:
         """Start from zero: the device has vented."""
         self._output = np.zeros(len(self._output))
         self._measured = np.zeros(len(self._output))
-        self._begins_at_zero = True
+        self._begin_at_zero()
         if self.is_armed:
             self._vent('no command yet')
 
@@ -115,7 +117,8 @@ class PressureGuard:
         if not self.is_armed:
             self.refused += 1
             return
-        problem = self._nonsense(pressure, age) or self._hindrance(pressure)
+        decided_t = t - max(age, 0.0)
+        problem = self._nonsense(pressure, age) or self._hindrance(pressure, decided_t)
         if problem:
             self.refuse(problem)
             return
@@ -123,7 +126,7 @@ class PressureGuard:
         wanted = np.asarray(pressure, np.float64)
         self._target = np.clip(wanted, self.limits.pressure_min, self.limits.pressure_max)
         self.clamped += not np.array_equal(wanted, self._target)
-        self._commanded_t = t - max(age, 0.0)
+        self._commanded_t = decided_t
         self.reason = ''
 
     def refuse(self, reason: str) -> None:
@@ -139,24 +142,32 @@ class PressureGuard:
             self._vent(f'no command for {self.limits.command_timeout:g} s')
         vented: Array = np.zeros(len(self._output))
         target = vented if self._target is None else self._target
-        target = np.minimum(target, np.maximum(self._measured + self.limits.ahead, 0.0))
+        most = np.maximum(self._measured + self.limits.ahead, 0.0)
+        least = np.minimum(self._measured - self.limits.ahead, 0.0)
+        target = np.clip(target, least, most)
         reach = self.limits.reach(dt, self._target is not None)
         moved = np.clip(target, self._output - reach, self._output + reach)
         self._output = np.clip(moved, self.limits.pressure_min, self.limits.pressure_max)
-        self._begins_at_zero |= self._target is None and not self._output.any()
+        if self._target is None and not self._output.any() and not self._begins_at_zero:
+            self._begin_at_zero()
+        self._zero_t = min(self._zero_t, t)
         return self._output.copy()
 
     def measured(self, t: float, pressure: Array) -> None:
-        """Handle a measurement [Pa]; stop if a chamber had overpressure for too long."""
-        bearable = _OVERPRESSURE * self.limits.pressure_max
+        """Handle a measurement [Pa]; stop if a chamber had overpressure, or too deep a vacuum, for too long."""
+        most, least = _OVERPRESSURE * self.limits.pressure_max, _OVERPRESSURE * self.limits.pressure_min
+        too_low = np.isfinite(pressure) & (pressure < (least if least < 0.0 else -math.inf))
         self._measured = np.where(np.isfinite(pressure), pressure, self._measured)
         self._measured_t = t
         self._blind_t = math.inf if np.isfinite(pressure).any() else min(self._blind_t, t)
-        over_t = np.where(pressure > bearable, np.minimum(self._over_t, t), math.inf)
+        over_t = np.where((pressure > most) | too_low, np.minimum(self._over_t, t), math.inf)
         self._over_t = np.where(np.isnan(pressure), self._over_t, over_t)
         over = t - self._over_t >= _OVERPRESSURE_S
         if over.any() and not self.is_stopped:
-            self.stop(f'{self._names[int(np.argmax(over))]} measured above {bearable:g} Pa')
+            k = int(np.argmax(over))
+            self.stop(
+                f'{self._names[k]} measured {f"below {least:g}" if too_low[k] else f"above {most:g}"} Pa'
+            )
 
     def _nonsense(self, pressure: Sequence[float], age: float) -> str:
         """Return what is wrong with a command, or ''."""
@@ -170,13 +181,17 @@ class PressureGuard:
             return f'command is not from the last {self.limits.command_timeout:g} s'
         return ''
 
-    def _hindrance(self, pressure: Sequence[float]) -> str:
+    def _hindrance(self, pressure: Sequence[float], decided_t: float) -> str:
         """Return why a valid command cannot be followed now, or ''."""
         if self._measured_t - self._blind_t > self.limits.command_timeout:
             return 'measured pressures are not finite'
-        if self._begins_at_zero and max(map(abs, pressure)) > _NEAR_ZERO * self.limits.largest:
+        is_near_zero = max(map(abs, pressure)) <= _NEAR_ZERO * self.limits.largest
+        if self._begins_at_zero and not (is_near_zero and decided_t >= self._zero_t):
             return 'waits for a command near zero'
         return ''
+
+    def _begin_at_zero(self) -> None:
+        self._begins_at_zero, self._zero_t = True, math.inf
 
     def _vent(self, reason: str) -> None:
         self._target = None

@@ -77,11 +77,11 @@ class ModbusTcp:
             raise DeviceError(f'asked for {count} registers from {address}, got {len(answer) // 2}')
         return np.frombuffer(answer, _WORD, count, 1).astype(np.uint16)
 
-    def write(self, address: int, words: Words) -> None:
-        """Set registers."""
+    def write(self, address: int, words: Words, until: float = math.inf) -> None:
+        """Set registers; after `until` [s] send nothing and raise DeviceError."""
         where = _RANGE.pack(address, words.size)
         data = words.astype(_WORD).tobytes()
-        answer = self._request('write', address, WRITE, where + bytes([len(data)]) + data)
+        answer = self._request('write', address, WRITE, where + bytes([len(data)]) + data, until)
         if answer != where:
             raise DeviceError(f'write from register {address}: the answer names other registers')
 
@@ -89,7 +89,7 @@ class ModbusTcp:
         """Reset the connection, so that the kernel drops undelivered data."""
         self._socket.close()
 
-    def _request(self, verb: str, address: int, function: int, body: bytes) -> bytes:
+    def _request(self, verb: str, address: int, function: int, body: bytes, until: float = math.inf) -> bytes:
         """Send a request and return what follows the function in its answer."""
         has_failed, self.has_failed = self.has_failed, True
         if has_failed:
@@ -100,6 +100,8 @@ class ModbusTcp:
         try:
             self._socket.settimeout(self._timeout)
             if function == WRITE:
+                if self._boot() > until:
+                    raise DeviceError('delayed between a decision and its writes')
                 self._lease.check()  # just before the kernel takes it
             self._socket.sendall(request)
             transaction, protocol, unit, answered, rest = self._answer(sent_t + self._timeout)

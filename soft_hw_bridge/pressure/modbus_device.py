@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from soft_dynamics.reader import quantity
 from soft_dynamics.timing.boot_time import boot_time
-from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.errors import DeviceError, SetpointsChangedError
 from soft_hw_bridge.pressure.contact_lease import ContactLease
 from soft_hw_bridge.pressure.device import Reading, Stop
 from soft_hw_bridge.pressure.guard import Array, PressureLimits
@@ -134,9 +134,9 @@ class ModbusPressure:
             self._check_device()
         return [Reading(self._map.to_pressure(words[self._measured]), sampled_ns)]
 
-    def write(self, pressure: Array) -> None:
+    def write(self, pressure: Array, decided_t: float | None = None) -> None:
         """Write set points [Pa], clipped to the limits."""
-        until = self._boot() + _HELD * (self.watchdog or math.inf)
+        until = (self._boot() if decided_t is None else decided_t) + _HELD * (self.watchdog or MOST_WATCHDOG)
         self._put_out(self._map.to_counts(pressure, self._limits), until)
 
     def close(self) -> None:
@@ -185,15 +185,13 @@ class ModbusPressure:
         image = np.zeros(len(self._out), np.uint16)
         image[self._setpoints] = counts
         for run in self._runs:
-            if self._boot() > until:
-                raise DeviceError('delayed between the writes of one decision')
-            self._connected().write(self._out.start + run.start, image[run.start : run.stop])
+            self._connected().write(self._out.start + run.start, image[run.start : run.stop], until)
         self._written = counts
 
     def _check_setpoints(self) -> None:
         held = self._read(self._out)[self._setpoints]
         if self._written is None or (held != self._written).any():
-            raise DeviceError(
+            raise SetpointsChangedError(
                 'set points read back differ from those written: the device has vented or was reset, or another master '
                 'writes to it'
             )

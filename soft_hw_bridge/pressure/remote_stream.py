@@ -24,6 +24,7 @@ from soft_hw_bridge.pressure.device_process import (
     DISARM,
     LARGEST,
     MEASURED,
+    NUMBER,
     REFUSED,
     STAMP,
     STATUS,
@@ -35,7 +36,7 @@ from soft_hw_bridge.pressure.stream import Measured
 _POLL_S = 0.1  # longest wait for a message from the device process
 _START_S = 30.0  # longest wait for the first status of a new process
 _SILENCE_S = 1.0  # after this silence a process counts as stopped or hung
-_STOP_S = 0.3  # longest wait for the answer to an emergency stop
+_STOP_S, _STOP_CYCLES = 0.3, 3.0  # their sum is the longest wait for the answer to an emergency stop
 _END_S = 5.0  # longest wait for the end, in addition to the ramp
 
 
@@ -51,16 +52,21 @@ class RemoteStream:
         self.names, self.about = stream.names, stream.about
         self.watchdog, self.late_writes_excluded = stream.watchdog, stream.late_writes_excluded
         self._ramp_time = stream.limits.ramp_time
+        self._stop_s = _STOP_S + _STOP_CYCLES * stream.limits.cycle
         self._config = config
         self._backoff = Backoff()
         self._is_stopped = False
         self._ended = ''  # why the process ended; kept until `arm`
         self._status = Status(ERROR, 'not connected yet')
-        self._confirmed = threading.Event()
+        self._stops = 0  # emergency stops
+        self._vented = (False, '')  # whether zero was read back since the last one, and what is known
+        self._answered = threading.Event()
         self._start()
 
     def arm(self) -> None:
-        """Follow commands from now on."""
+        """Follow commands from now on. Do nothing after an emergency stop, until `disarm`."""
+        if self._is_stopped:
+            return
         self._ended = ''
         self._request(ARM)
 
@@ -69,17 +75,30 @@ class RemoteStream:
         self._is_stopped = False
         self._request(DISARM)
 
-    def emergency_stop(self) -> str:
-        """Vent at once and stay vented until disarmed and armed; return what is known about the result."""
+    def emergency_stop(self) -> tuple[bool, str]:
+        """Vent at once and stay vented until disarmed and armed.
+
+        Return whether the device has read back zero since then, and what is known about the result. A device process
+        that is starting receives the request before it writes anything but zero.
+        """
         self._is_stopped = True
-        self._confirmed.clear()
-        self._request(STOP)
-        if self._confirmed.wait(_STOP_S):
-            return 'vented'
+        self._stops += 1
+        self._answered.clear()
+        self._request(self._stop_request())
+        if self._answered.wait(self._stop_s):
+            return self._vented
+        if self._process.poll() is not None:
+            what = 'the device process has ended'
+        elif not self._has_answered:
+            return False, 'not confirmed, the device process is still starting: it will vent the device'
+        elif self.watchdog is None:
+            what = 'the device process does not answer, and the device has no watchdog'
+        else:
+            self._process.kill()
+            what = 'the device process did not answer and was killed'
         if self.watchdog is None:
-            return 'the device process does not answer, and the device has no watchdog: shut off the supply'
-        self._process.kill()
-        return f'the device process did not answer and was killed: the device vents after {self.watchdog:g} s'
+            return False, f'{what}: shut off the supply'
+        return False, f'{what}: the device vents after {self.watchdog:g} s'
 
     def command(self, command: Command) -> None:
         """Send a command; drop it if the device process does not read, since it would be stale later."""
@@ -122,8 +141,8 @@ class RemoteStream:
         self._commands.close()
 
     def _start(self) -> None:
-        self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._commands, commands = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        here, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        commands_here, commands = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         numbers = [control.fileno(), commands.fileno()]
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'soft_hw_bridge.pressure.device_process', *map(str, numbers)],
@@ -132,12 +151,16 @@ class RemoteStream:
         )
         control.close()
         commands.close()
-        self._control.setblocking(False)
-        self._commands.setblocking(False)
+        here.setblocking(False)
+        commands_here.setblocking(False)
+        here.send(pickle.dumps(self._config))  # before any request of another thread
         self._heard_t, self._has_answered = boot_time(), False
-        self._control.send(pickle.dumps(self._config))
+        self._control, self._commands = here, commands_here
         if self._is_stopped:
-            self._control.send(STOP)
+            self._request(self._stop_request())
+
+    def _stop_request(self) -> bytes:
+        return STOP + NUMBER.pack(self._stops)
 
     def _lose(self) -> None:
         """Record that the process has ended, and start another one when due."""
@@ -159,8 +182,9 @@ class RemoteStream:
             measured.append(Measured(STAMP.unpack_from(rest)[0], pressure))
         elif kind == STATUS:
             self._status = Status(*pickle.loads(rest))
-        elif kind == STOPPED:
-            self._confirmed.set()
+        elif kind == STOPPED and NUMBER.unpack_from(rest)[0] == self._stops:
+            self._vented = pickle.loads(rest[NUMBER.size :])
+            self._answered.set()
 
     def _request(self, request: bytes) -> None:
         """Send a request; kill a process that does not read. `poll` notices one that has ended."""

@@ -15,7 +15,7 @@ import serial
 
 from soft_dynamics.reader import quantity
 from soft_dynamics.timing.boot_time import boot_time
-from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.errors import DeviceError, SetpointsChangedError
 from soft_hw_bridge.pressure.contact_lease import ContactLease
 from soft_hw_bridge.pressure.device import Reading, Stop
 from soft_hw_bridge.pressure.guard import Array, PressureLimits
@@ -35,6 +35,7 @@ _BITS_PER_BYTE = 10  # with start and stop bit
 _POLL_S = 0.0005
 _START_S = 3.0  # many boards restart when the port is opened
 _REPEATS = 8  # of a question, within `silence`
+_HELD = 0.5  # of the watchdog time: longest time from a decision to the sending of its set points
 _NUMBERS = 1 << 32
 _MOST_PASCAL = 1 << 31
 _T = TypeVar('_T')
@@ -150,8 +151,10 @@ class SerialPressure:
                 raise DeviceError(f'no measurement from {self._config.port} for {self._config.silence:g} s')
             self._put_out()
 
-    def write(self, pressure: Array) -> None:
+    def write(self, pressure: Array, decided_t: float | None = None) -> None:
         """Write set points [Pa], clipped to the limits and rounded towards vented."""
+        if decided_t is not None and self._boot() > decided_t + _HELD * WATCHDOG_S:
+            raise DeviceError('delayed between a decision and its writes')
         values = [0] * len(self._written)
         finite = np.where(np.isfinite(pressure), pressure, 0.0)
         bounded = np.clip(finite, self._limits.pressure_min, self._limits.pressure_max)
@@ -214,7 +217,7 @@ class SerialPressure:
         epoch, number, t_us, sequence = message.head
         held = message.values[: len(message.values) // 2]
         if epoch != self._epoch:
-            raise DeviceError(
+            raise SetpointsChangedError(
                 'the device is in another epoch: it has vented or was reset, or another master uses it'
             )
         if (number - first) % _NUMBERS > (self._number - first) % _NUMBERS:
@@ -223,7 +226,7 @@ class SerialPressure:
             self._t_us = t_us
             return True
         if (sequence, held) != ((self._sequence - 1) % _NUMBERS, self._before):
-            raise DeviceError(
+            raise SetpointsChangedError(
                 'set points read back differ from those written: another master writes to the device'
             )
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 from soft_dynamics.diagnostics import ERROR, OK, WARN, Status
 from soft_dynamics.timing.boot_time import boot_time
 from soft_dynamics.timing.stamp_clock import StampClock
-from soft_hw_bridge.errors import DeviceError
+from soft_hw_bridge.errors import DeviceError, SetpointsChangedError
 from soft_hw_bridge.link.backoff import Backoff
 from soft_hw_bridge.link.device_clock import DeviceClock
 from soft_hw_bridge.link.poll_schedule import Schedule
@@ -25,6 +26,7 @@ from soft_hw_bridge.pressure.guard import Array, PressureGuard, PressureLimits
 _ASTRAY = 0.1  # of the largest pressure: a measurement further from its set point ...
 _ASTRAY_S = 0.5  # ... for this long is not valve lag, but no air, a leak, a stuck valve or a frozen sensor
 _STEADY_S = 1.0  # a device that works for this long resets the backoff
+_CHANGES, _CHANGES_S = 3, 10.0  # so many set points changed by other masters in this time [s] are no accident
 
 
 class Measured(NamedTuple):
@@ -47,7 +49,8 @@ class PressureStream:
 
     A cycle reads the device, decides, and writes. Each write is based on the state just read: a device that vented, was
     reset, has another master or was out of contact for too long counts as lost. The stream reopens a lost device, and
-    fills it from zero once it has answered and a command near zero has arrived.
+    fills it from zero once it has answered and a command near zero has arrived. If other masters keep changing its set
+    points, the stream leaves the device alone until disarmed and armed.
     """
 
     def __init__(
@@ -71,35 +74,48 @@ class PressureStream:
         self._backoff = Backoff()
         self._opened_t = t
         self._connections = 0
+        self._decided_t = t
         self._output: Array = self._guard.step(t)
         self._tolerance = _ASTRAY * limits.largest
         self._followed_t: Array = np.full(len(names), np.inf)  # when each chamber was last near its set point
+        self._is_zero_held = False  # the device was read to hold zero, and nothing else was written since
+        self._changed_t: deque[float] = deque(maxlen=_CHANGES)  # when other masters changed its set points
+        self._is_left_alone = False  # because of these changes
 
     def arm(self) -> None:
-        """Follow the commands of the next publisher from now on."""
-        self._master.forget()
+        """Follow the commands of the next publisher from now on; ValueError after a stop, until disarmed."""
         self._guard.arm()
+        self._master.forget()
+        self._take_up()
 
     def disarm(self) -> None:
         """Vent along the ramp and stop following commands."""
         self._master.forget()
         self._guard.disarm()
+        self._take_up()
 
     def emergency_stop(self) -> None:
         """Vent at once and stay vented until disarmed and armed."""
         self._guard.stop()
 
+    def vented(self) -> tuple[bool, str] | None:
+        """Return whether the device holds zero, as read back, and what is known; None while that is open."""
+        if self.error:
+            wait = f'it vents by itself after {self.watchdog:g} s' if self.watchdog else 'shut off the supply'
+            return False, f'not confirmed, the device is lost ({self.error}): {wait}'
+        return (True, 'vented: the device holds zero') if self._is_zero_held else None
+
     def command(self, command: Command) -> None:
         """Pass a command to the guard, unless it comes from a second publisher or its age is unknown."""
         problem = self._hear(command)
         self._stamps.look()
-        decided_t = self._stamps.time_of(command.stamp_ns)
+        decided_t = min(self._stamps.time_of(command.stamp_ns), command.heard_t)
         if not problem and math.isinf(decided_t):
             problem = 'command stamp is in the future, or the clock of this computer was set'
         if problem:
             self._guard.refuse(problem)
         else:
-            self._guard.command(command.heard_t, command.pressure, command.heard_t - decided_t)
+            self._guard.command(self._stamps.t, command.pressure, self._stamps.t - decided_t)
 
     def refuse(self, command: Command, reason: str) -> None:
         """Vent because of an invalid command, which still counts for its publisher."""
@@ -114,16 +130,21 @@ class PressureStream:
         t = self._time.boot()
         self._stamps.look()
         self._schedule.done(t)
-        if not self._is_open and not self._backoff.is_due(t):
-            take_commands()
-            return []
         try:
+            if self._is_left_alone or (not self._is_open and not self._backoff.is_due(t)):
+                take_commands()
+                return []
             if not self._is_open:
                 self._open()
             readings = self._device.read()
+            self._is_zero_held = not self._output.any()
             measured = self._take(readings)
             take_commands()
-            self._device.write(self._decide())
+            self._device.write(self._decide(), self._decided_t)
+        except SetpointsChangedError as error:
+            self._lose(str(error))
+            self._was_changed()
+            return []
         except DeviceError as error:
             self._lose(str(error))
             return []
@@ -169,8 +190,9 @@ class PressureStream:
         """Count readings, and pass the new ones to the guard."""
         t = self._time.boot()
         self.health.malformed = self._device.malformed
-        if readings and self.error:  # it answers, so it may be filled
+        if readings and self.error:  # it answers, so it may be filled by commands decided from now on
             self.error = ''
+            self._guard.lost()
             self._followed_t[:] = t
         if t - self._opened_t > _STEADY_S:
             self._backoff.reset()
@@ -182,10 +204,12 @@ class PressureStream:
 
     def _decide(self) -> Array:
         """Return the set points to write now [Pa]."""
-        self._output = self._guard.step(self._time.boot())
+        self._decided_t = self._time.boot()
+        self._output = self._guard.step(self._decided_t)
         if self.error:
             self._guard.lost()
             self._output = np.zeros(len(self.names))
+        self._is_zero_held &= not self._output.any()
         return self._output
 
     def _open(self) -> None:
@@ -201,9 +225,28 @@ class PressureStream:
         self.error = error
         if self._is_open:
             self.losses, self.last_loss = self.losses + 1, error
-        self._is_open = False
+        self._is_open = self._is_zero_held = False
         self._device.close()
         self._guard.lost()
+        self._output = np.zeros(len(self.names))
+
+    def _was_changed(self) -> None:
+        """Leave the device alone if other masters have changed its set points too often."""
+        t = self._time.boot()
+        self._changed_t.append(t)
+        if len(self._changed_t) == _CHANGES and t - self._changed_t[0] <= _CHANGES_S:
+            self._is_left_alone = True
+            often = f'{_CHANGES} times within {_CHANGES_S:g} s'
+            self.error = f'{self.error}, {often}; deactivate and activate to resume'
+            if self._guard.is_armed:
+                self._guard.stop(self.error)
+
+    def _take_up(self) -> None:
+        """Reopen the device even if other masters have changed its set points."""
+        self._changed_t.clear()
+        if self._is_left_alone:
+            self._is_left_alone = False
+            self._backoff.reset()
 
     def _measured(self, reading: Reading) -> Measured:
         if reading.device_ns is None:

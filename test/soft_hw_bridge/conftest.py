@@ -1,5 +1,6 @@
 """What several devices are tested with; lets the tests of this folder import what lies beside them."""
 
+import os
 import socket
 import sys
 from pathlib import Path
@@ -7,6 +8,9 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# `make test-long` runs them.
+collect_ignore = [] if os.environ.get('SOFT_ROBOT_LONG') else ['test_air_path_mutations.py']
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ class FakeNode:
         self.ages: list[float] = []  # [s] of the measurements that these follow from
         self.oldest = 0.0  # [s] of the measurements that set points followed from when they were sent
         self.contact_t = self.moved_t = world.boot
-        self.tripped_t = self.reads_of_zero_t = -math.inf
+        self.tripped_t = self.zero_read_t = -math.inf
         self.requests, self.answers = Way(), Way()
         self.noise: deque[int] = deque()  # which byte of each of the next messages to it is damaged; 0: none
         self.listening = True
@@ -109,8 +109,8 @@ class FakeNode:
                     self.tripped_t = self.world.boot
             elif message.kind == 'Q':
                 self.reads[self._now_us()] = self.world.boot, tuple(told)
-                if not any(before):
-                    self.reads_of_zero_t = self.world.boot
+                if not any(before) and self.zero_read_t <= self.tripped_t:
+                    self.zero_read_t = self.world.boot
         return answer
 
     def ask(self) -> Message:
@@ -133,7 +133,7 @@ class FakeNode:
     def _note(self, message: Message, sent_t: float, connection: int, before: tuple[float, ...]) -> None:
         newest = connection == self.connections
         read_t, read = self.reads[message.head[2]]
-        after, times = self.setpoints(), (self.tripped_t, self.reads_of_zero_t)
+        after, times = self.setpoints(), (self.tripped_t, self.zero_read_t)
         self.applied.append(Applied(self.world.boot, sent_t, connection, newest, before, after, *times, read))
         self.ages.append(self.world.boot - read_t)
 

@@ -30,7 +30,7 @@ class Applied(NamedTuple):
     before: tuple[float, ...]  # [Pa] of all valves
     after: tuple[float, ...]
     tripped_t: float  # when the terminal had last taken its set points away
-    zero_read_t: float  # when its set points were last read as zero
+    zero_read_t: float  # when its set points were first read as zero after that
     read: tuple[float, ...]  # [Pa] pressures as last read
 
 
@@ -121,7 +121,7 @@ class FakeTerminal:
         self.moved_t = world.boot
         self.tripped_t = -np.inf  # when the set points were last taken away
         self.trips = 0
-        self.reads_of_zero_t = -np.inf
+        self.zero_read_t = -np.inf  # first read of zero after that
         self.requests, self.answers = Way(), Way()
         self.listening = True
         self.connections = 0
@@ -161,6 +161,11 @@ class FakeTerminal:
         self.trip()
         self.registers[200] = 0
 
+    def confirm_zero(self) -> None:
+        """Its set points are read as zero."""
+        if self.zero_read_t <= self.tripped_t:
+            self.zero_read_t = self.world.boot
+
     def _is_filled(self) -> bool:
         app = self.app is not None and self.registers[self.app] != 0
         return app or any(self.registers[k] != self.zero for k in range(self.valves))
@@ -195,8 +200,8 @@ class FakeTerminal:
             return struct.pack('>HHHBBB', transaction, 0, 3, unit, function + 128, 2)
         if function == READ:
             words = self._words(places)
-            if address < self.valves and all(word <= self.zero + 1 for word in words):
-                self.reads_of_zero_t = self.world.boot
+            if address < self.valves and all(abs(word - self.zero) <= 1 for word in words):
+                self.confirm_zero()
             data = struct.pack(f'>{count}H', *words)
             return struct.pack('>HHHBBB', transaction, 0, 3 + len(data), unit, function, len(data)) + data
         words = struct.unpack_from(f'>{count}H', request, 13)
@@ -209,7 +214,7 @@ class FakeTerminal:
         self.registers |= dict(zip(places, words, strict=True))
         if places.start < self.valves:
             newest = connection == self.connections
-            times = self.tripped_t, self.reads_of_zero_t
+            times = self.tripped_t, self.zero_read_t
             after, read = self.setpoints(), tuple(self.read_pressure)
             self.applied.append(
                 Applied(self.world.boot, sent_t, connection, newest, before, after, *times, read)
@@ -237,6 +242,7 @@ class FakeSocket:
 
     def settimeout(self, timeout: float) -> None:
         self._timeout = timeout
+        self._world.point('compose')  # before the last check
 
     def sendall(self, data: bytes) -> None:
         sent_t = self._world.boot

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from fake_node import CODEC, FakeNode
 from fake_valves import WIRE_S, Applied, World
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
-from test_air_path import CHAMBERS, DURATIONS, FILLED, NAMES, RUNS, VALVES, AirPath, Stop
+from test_air_path import CHAMBERS, DURATIONS, FILLED, NAMES, RUNS, VALVES, AirPath, Stop, Stopped, run_steps
 
 from soft_dynamics.diagnostics import OK
 from soft_hw_bridge.pressure.guard import PressureLimits
@@ -24,6 +25,8 @@ class SerialAirPath(AirPath):
     """A serial line; the device discards what is late, and what does not follow from what it holds."""
 
     lateness = VALID_S / WATCHDOG_S
+    application_stopped = None  # it has none
+    another_master_insists = None  # it takes more than a write
     under_way = 1.5 * WIRE_S
     watchdog_rewritten = None  # it cannot be
 
@@ -35,11 +38,13 @@ class SerialAirPath(AirPath):
         channels=st.sampled_from([(0, 1, 2), (5, 0, 3)]),
         command_timeout=st.sampled_from([0.05, 0.2, 1.0]),
         t_us=st.sampled_from([0, 2**31, 2**32 - 1_000_000]),
+        vacuum=st.sampled_from([0.0, -60e3]),
     )
-    def build(self, rate, silence, slew, lag, channels, command_timeout, t_us) -> None:
+    def build(self, rate, silence, slew, lag, channels, command_timeout, t_us, vacuum) -> None:
         self.world = World()
         self.limits = PressureLimits(
             pressure_max=240e3,
+            pressure_min=vacuum,
             slew=slew,
             vent_time=0.5,
             command_timeout=command_timeout,
@@ -61,7 +66,7 @@ class SerialAirPath(AirPath):
         )
         self.watchdog, self.channels = WATCHDOG_S, list(channels)
         clock = Clock(self.world.now, self.world.now_ns, self.world.sleep)
-        self.stream = PressureStream(device, NAMES, self.limits, clock)
+        self.stream = PressureStream(Stopped(device, self.world), NAMES, self.limits, clock)
         self.start_state()
 
     def wait(self, duration: float) -> None:
@@ -156,6 +161,15 @@ class SerialAirPath(AirPath):
 
     def is_exempt(self, applied: Applied) -> bool:
         return False
+
+
+@pytest.mark.parametrize('after', range(4))
+def test_an_emergency_stop_is_confirmed_by_what_the_device_holds(after: int) -> None:
+    """I12: the message that vents is held on the way."""
+    build = {'silence': 0.1, 'slew': 1e6, 'lag': 0.0, 'channels': (0, 1, 2), 'command_timeout': 0.2}
+    stop = {'is_filled': True, 'held': 0.05, 'after': after}
+    machine = SerialAirPath()
+    run_steps(machine, build | {'rate': 100.0, 't_us': 0, 'vacuum': 0.0}, [('emergency_stop', stop)])
 
 
 TestSerialAirPath = SerialAirPath.TestCase

@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from fuzz import damaged, growth
+from fuzz import damaged, fuzz_count, growth
 from scipy.spatial.transform import Rotation
 
 from soft_hw_bridge.emulators import natnet_encoder
@@ -253,5 +253,6 @@ def test_100000_damaged_packets_raise_only_malformed_packet_and_leave_nothing():
         except MalformedPacket:
             outcomes[1] += 1
 
-    assert growth(feed, damaged(valid_packets(), 100_000), warm_up=80_000) < 20_000
-    assert min(outcomes) > 1000
+    count = fuzz_count(2000, 100_000)
+    assert growth(feed, damaged(valid_packets(), count), warm_up=count * 4 // 5) < 20_000
+    assert min(outcomes) > count // 100

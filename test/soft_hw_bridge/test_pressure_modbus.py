@@ -1,6 +1,7 @@
 """Modbus valves: our client and our server, each against the other and against pymodbus."""
 
 import asyncio
+import math
 import socket
 import threading
 import time
@@ -104,7 +105,9 @@ def test_what_was_put_out_before_is_vented_when_we_connect(terminal):
 def test_a_watchdog_that_is_not_taken_is_a_device_error(terminal, monkeypatch):
     write = ModbusTcp.write
     monkeypatch.setattr(
-        ModbusTcp, 'write', lambda self, to, words: None if to == 46100 else write(self, to, words)
+        ModbusTcp,
+        'write',
+        lambda self, to, words, until=math.inf: None if to == 46100 else write(self, to, words),
     )
     with pytest.raises(DeviceError, match='register 46100 does not hold the watchdog time of 1000 ms'):
         connect(terminal)

@@ -51,6 +51,7 @@ def armed(limits=LIMITS):
     """Return a guard that follows, vented."""
     guard = PressureGuard(NAMES, limits)
     guard.arm()
+    guard.step(0.0)
     guard.command(0.0, [0.0] * CHAMBERS)
     return guard
 
@@ -163,6 +164,7 @@ def test_emergency_stop_holds_until_disarmed():
         guard.arm()
     guard.disarm()
     guard.arm()
+    guard.step(t)
     guard.command(t, [0.0] * CHAMBERS)
     _, output = follow(guard, t, [100e3] * CHAMBERS, 0.5)
     assert output.all()
@@ -187,6 +189,7 @@ def test_lost_device_is_filled_from_zero_again():
     guard = armed()
     t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
     guard.lost()
+    guard.step(t)
     guard.command(t, [0.0] * CHAMBERS)
     guard.command(t, [100e3] * CHAMBERS)
     np.testing.assert_allclose(guard.step(t + DT), LIMITS.slew * DT)
@@ -230,6 +233,20 @@ def test_what_was_vented_is_not_filled_before_a_command_near_zero(event):
     np.testing.assert_array_equal(output, [3e3, -3e3, 0.0])
     _, output = follow(guard, t, [100e3, 0.0, 0.0], 0.5)
     np.testing.assert_array_equal(output, [100e3, 0.0, 0.0])
+
+
+@pytest.mark.parametrize('event', [lose, arm_again])
+def test_a_command_near_zero_from_before_opens_nothing(event):
+    """It was decided before the device was vented or the guard was armed, and is heard after that."""
+    guard = armed()
+    t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
+    event(guard, t)
+    guard.command(t, [0.0] * CHAMBERS)
+    assert guard.reason == 'waits for a command near zero'
+    guard.step(t + DT)
+    guard.command(t + 2 * DT, [0.0] * CHAMBERS, age=2 * DT)
+    assert guard.reason == 'waits for a command near zero'
+    assert not follow(guard, t + DT, [100e3] * CHAMBERS, 0.7)[1].any()
 
 
 @pytest.mark.parametrize('pressure', [100e3, -20e3])
@@ -287,6 +304,21 @@ def test_a_chamber_measured_too_high_stops_for_good_and_is_named():
     assert not guard.step(t).any()
     guard.command(t, [0.0] * CHAMBERS)
     assert not follow(guard, t, [100e3] * CHAMBERS, 0.5)[1].any()
+
+
+def test_too_deep_a_vacuum_stops_where_there_is_a_vacuum_supply():
+    guard = armed()
+    measure(guard, 0.0, [0.0, -23e3, 0.0], 0.12)
+    assert guard.reason == 'middle measured below -22000 Pa'
+    guard = armed(PressureLimits(pressure_max=150e3))
+    measure(guard, 0.0, [0.0, -23e3, 0.0], 0.12)
+    assert not guard.is_stopped
+
+
+def test_a_vacuum_is_held_back_by_a_chamber_that_does_not_follow():
+    guard = armed(PressureLimits(pressure_max=50e3, pressure_min=-80e3, slew=500e3))
+    _, output = follow(guard, 0.0, [-80e3, -80e3, 50e3], 1.0, measured=[0.0, -40e3, 0.0])
+    np.testing.assert_allclose(output, [-8e3, -48e3, 8e3])
 
 
 def test_a_peak_is_borne():

@@ -199,7 +199,7 @@ class Obedient:
         held = self.outputs[-1] if self.outputs else np.zeros(3)
         return [Reading(held, time.time_ns())] if len(self.outputs) > self.mute else []
 
-    def write(self, pressure):
+    def write(self, pressure, decided_t=None):
         self.outputs.append(pressure)
 
     def close(self):
