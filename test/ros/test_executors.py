@@ -84,13 +84,19 @@ def test_silence_of_cameras_or_estimator_vents_under_any_executor(
 
     estimator = spun(ESTIMATOR, method='differentiator')
     controller = spun(CONTROLLER)
-    references = node.announce(JointTrajectory, 'reference/configuration', COMMAND)
+    references = node.announce(JointTrajectory, 'reference/configuration', COMMAND, START)
 
     def inflate() -> None:
         states.clear()
-        node.spin_until(lambda: len(states) > 10, 'states')
+        first = len(
+            arm.commands
+        )  # of a controller that is not active there are none, and it takes no reference
+        node.spin_until(lambda: len(states) > 10 and len(arm.commands) > first + 10, 'states and commands')
         references.publish(good(CONFIGURATION))
-        arm.until_highest(*INFLATED)
+        try:
+            arm.until_highest(*INFLATED)
+        except TimeoutError as error:
+            raise TimeoutError(f'{error}: {reports.last()}, {controller.stderr[-1000:]}') from None
         node.spin_until(lambda: reports.last() == 'OK following', 'following controller')
 
     def is_vented_and_told() -> None:
