@@ -1,7 +1,7 @@
 """One frame of motion capture: the record that goes from the decoders of the bridges to the filters.
 
-A bridge makes it where bytes become numbers, and sends it as soft_robot_suite/BodyPoses. The estimator makes it again of
-that message, and its filter checks it once, body by body.
+A bridge makes it where bytes become numbers, and sends it as soft_robot_suite/BodyPoses. The estimator makes it again
+of that message, and its filter checks it once, body by body.
 """
 
 from __future__ import annotations

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Twist, Vector3, Wrench
+from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Transform, Twist, Vector3, Wrench
 from numpy.typing import ArrayLike, NDArray
 from rclpy.serialization import serialize_message
 
 from soft_dynamics.geometry import quaternion
-from soft_dynamics.messages.flat_messages import FIELDS, FlatReader, FlatWriter
+from soft_dynamics.messages.body_frame import BodyFrame
+from soft_dynamics.messages.flat_messages import FIELDS, Flat, FlatReader, FlatWriter
 
 try:
     from tf_transformations import quaternion_from_matrix, quaternion_matrix
@@ -61,6 +62,19 @@ def pose_to_matrix(pose: Pose) -> Array:
 def pose_from_matrix(X_WB: Array) -> Pose:
     """Return the pose of frame B in W, from X_WB (4, 4)."""
     return pose_from_arrays(quaternion_from_matrix(X_WB), X_WB[:3, 3])
+
+
+def body_frame(msg: Flat) -> BodyFrame:
+    """Return the frame of a BodyPoses; ValueError if it has not 3 and 4 numbers of each body."""
+    (_, names), (p_WB, quat_WB) = msg.texts, msg.arrays
+    return BodyFrame.from_flat(msg.stamp_ns, names, p_WB, quat_WB)
+
+
+def body_frame_of_pose(name: str, msg: PoseStamped) -> BodyFrame:
+    """Return the frame of a single body."""
+    p, quat = msg.pose.position, msg.pose.orientation
+    body = name, (p.x, p.y, p.z), (quat.x, quat.y, quat.z, quat.w)
+    return BodyFrame.of(time_to_ns(msg.header.stamp), [body])
 
 
 def transform_to_arrays(transform: Transform) -> tuple[Array, Array]:

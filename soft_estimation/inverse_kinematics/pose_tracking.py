@@ -102,25 +102,35 @@ class Tracking:
     def residuals(self, poses: Mapping[str, Any], q: Array) -> dict[str, Array]:
         """Of each body its measured frame in the model's at the coordinates q: the identity if it fits."""
         X_M = self.robot.forward_kinematics(q)
-        X_MF = self.frame_poses(poses)[1]
+        X_MF = self.frame_poses(*self.checked(poses))
         index = [frame_index(self.robot, self.sensors[name]) for name in poses]
         return dict(zip(poses, inverse(X_M[index]) @ X_MF, strict=True))
 
     def frame_pose(self, name: str, X_WS: Any) -> Array:
         """X_MF of the frame that a sensor sits on, from the sensor's pose."""
-        return self.frame_poses({name: X_WS})[1][0]
+        return self.frame_poses(*self.checked({name: X_WS}))[0]
 
-    def frame_poses(self, poses: Mapping[str, Any]) -> tuple[Array, Array]:
-        """(X_WS, X_MF), both (k, 4, 4), of several sensors."""
+    def checked(self, poses: Mapping[str, Any]) -> tuple[tuple[str, ...], Array]:
+        """Names and X_WS (k, 4, 4) of sensors, from {name: X_WS}; ValueError for what is no pose of this robot."""
         names = tuple(poses)
+        self.offsets(names)
+        return names, as_poses(names, list(poses.values()))
+
+    def frame_poses(self, names: tuple[str, ...], X_WS: Array) -> Array:
+        """X_MF (k, 4, 4) of the frames that sensors sit on, from poses (k, 4, 4) that were checked."""
+        X_MF = np.empty_like(X_WS)
+        carry_poses(self._X_MW, X_WS, self.offsets(names), X_MF)
+        return X_MF
+
+    def offsets(self, names: tuple[str, ...]) -> Array:
+        """X_SF (k, 4, 4) of sensors; ValueError unless each is one of this robot and is named once."""
         if names not in self._X_SFs:
             for name in names:
                 self._check_known(name)
+            if len(set(names)) < len(names):
+                raise ValueError(f'poses: expected each sensor once, got {", ".join(names)}')
             self._X_SFs[names] = np.array([self._X_SF[name] for name in names])
-        X_WS = as_poses(names, list(poses.values()))
-        X_MF = np.empty_like(X_WS)
-        carry_poses(self._X_MW, X_WS, self._X_SFs[names], X_MF)
-        return X_WS, X_MF
+        return self._X_SFs[names]
 
     def add_body(self, sensor: Sensor) -> None:
         """Let there be one more body, of which somebody else finds out the pose."""

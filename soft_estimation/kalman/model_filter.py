@@ -13,9 +13,11 @@ from scipy.special import chdtri
 from soft_dynamics.array import Array, as_array
 from soft_dynamics.description.robot_description import Arc, Link, Universal
 from soft_dynamics.errors import SoftRobotError
+from soft_dynamics.messages.body_frame import BodyFrame
 from soft_dynamics.robot import Robot
 
 from ..inverse_kinematics.pose_tracking import Tracking
+from ..inverse_kinematics.poses import accepted
 from .config import FilterConfig as FilterConfig
 from .gating import REFUSED, Innovations, Verdict, are_explained, tally
 from .kernels import correct, surprise
@@ -44,7 +46,8 @@ class ModelFilter:
         self.process = Process(robot, self.config.process)
         self.too_late = self._resets = 0
         self._innovations: dict[str, Innovations] = {}
-        tracking, noise = Tracking(robot), self.config.pose_noise
+        self._tracking = tracking = Tracking(robot)
+        noise = self.config.pose_noise
         self._mounting = Mounting(tracking, noise)
         self._watch = SampleWatch(tracking)
         self.bodies = MisplacedBodies(tracking)  # of those that it finds only the directions count
@@ -66,10 +69,13 @@ class ModelFilter:
 
     def feed_poses(self, t: float, X_WS: Mapping[str, Any]) -> None:
         """Poses of several tracked bodies at one time: one by one they would cost more."""
-        if X_WS:
-            self.bodies.feed(t, X_WS)
-            poses, slipped = self._mounting.poses(t, X_WS), self.bodies.slipped(X_WS)
-            self.feed(poses.with_open_places(slipped) if slipped else poses)
+        self._feed_bodies(t, *self._tracking.checked(X_WS))
+
+    def feed_frame(self, t: float, frame: BodyFrame) -> dict[str, ValueError]:
+        """A frame of tracked bodies at time t [s]. Returns the bodies that are refused, and why: the others count."""
+        names, X_WS, refused = accepted(frame)
+        self._feed_bodies(t, names, X_WS)
+        return refused
 
     def feed_shape(self, t: float, sensor: str, s: Any, points_S: Any) -> None:
         """Points of a fiber at arc lengths s, in the frame of the sensor."""
@@ -197,6 +203,12 @@ class ModelFilter:
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
+    def _feed_bodies(self, t: float, names: tuple[str, ...], X_WS: Array) -> None:
+        if names:
+            poses, slipped = self._mounting.poses(t, names, X_WS), self.bodies.slipped(names)
+            self.bodies.feed(t, names, X_WS)
+            self.feed(poses.with_open_places(slipped) if slipped else poses)
+
     def _insert(self, entry: Entry) -> None:
         if not math.isfinite(entry.t):
             raise ValueError(f't: expected a finite time, got {entry.t}')
@@ -309,8 +321,8 @@ class ModelFilter:
     def _measured_again(self, measurement: PoseSet, sensors: Sequence[str]) -> PoseSet:
         """The poses of some of the sensors, base to tip, as they refer to each other and to the base now."""
         rows = [measurement.sensors.index(sensor) for sensor in sensors]
-        X_WS = dict(zip(sensors, measurement.X_WS[rows], strict=True))
-        poses = self._mounting.poses(measurement.t, X_WS, measurement.variance[rows, :2])
+        X_WS, variance = measurement.X_WS[rows], measurement.variance[rows, :2]
+        poses = self._mounting.poses(measurement.t, tuple(sensors), X_WS, variance)
         return poses._replace(misfit=measurement.misfit)
 
     def _pose_sets(self, measurement: PoseSet) -> list[PoseSet]:

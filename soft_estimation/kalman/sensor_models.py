@@ -260,10 +260,9 @@ class Mounting:
         self._places: dict[tuple[str, ...], _Bodies] = {}
         self._fibers: dict[str, tuple[list[str], Array]] = {}
 
-    def poses(self, t: float, poses: Mapping[str, Any], variance: Array | None = None) -> PoseSet:
-        """From poses X_WS of one time, by sensor; variance (k, 2) of rotation and position, if not that of its kind."""
-        names = tuple(poses)
-        X_WS, X_MF = self._tracking.frame_poses(poses)
+    def poses(self, t: float, names: tuple[str, ...], X_WS: Array, variance: Array | None = None) -> PoseSet:
+        """From checked poses X_WS of one time; variance (k, 2) of rotation and position, if not that of its kind."""
+        X_MF = self._tracking.frame_poses(names, X_WS)
         if names not in self._places:
             self._places[names] = self._bodies(names)
         order, place, sensors, usual = self._places[names]
@@ -334,7 +333,9 @@ class Mounting:
         turn, point = self._variance['fiber']
         variance = np.stack([turn + turn_share * point, place_share * point], 1)
         misfit = np.array([self._misfit[0], FIBER_TWIST])
-        return self.poses(t, dict(zip(bodies, X_WF, strict=True)), variance)._replace(misfit=misfit)
+        return self.poses(
+            t, *self._tracking.checked(dict(zip(bodies, X_WF, strict=True))), variance
+        )._replace(misfit=misfit)
 
     def _fiber_bodies(self, name: str) -> tuple[list[str], Array]:
         """A body at the end of every segment that a fiber runs along, and their arc lengths."""

@@ -1,4 +1,4 @@
-"""The topics of the sensors: messages become samples that a filter can be fed with."""
+"""The topics of the sensors, and what their messages tell a filter."""
 
 from __future__ import annotations
 
@@ -13,44 +13,34 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples
 
-from soft_dynamics.array import Array, as_array
+from soft_dynamics.array import Array
 from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.messages.body_frame import BodyFrame
 from soft_dynamics.messages.flat_messages import Flat
-from soft_dynamics.ros.conversions import pose_to_matrix, time_to_ns, wrench_to_array
+from soft_dynamics.ros.conversions import body_frame, body_frame_of_pose, time_to_ns, wrench_to_array
 from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.message_guard import SMALL, subscribe
 from soft_dynamics.ros.qos import SENSOR
-from soft_estimation.inverse_kinematics.poses import pose, poses_from_quaternions
+from soft_estimation.frame_collector import FrameCollector
 from soft_estimation.kalman.sensor_models import wrench_at_base
 from soft_estimation.nodes.estimator_config import POSE_KINDS, Setup
-from soft_estimation.pose_sets import PoseCollector
+from soft_estimation.scheduler import Ready, Sample, Scheduler
 
 LEADERS = (*POSE_KINDS, 'fiber', 'ft')  # the first of them that is heard makes a state due
 _LARGEST_SHAPE = 4_000_000  # [bytes] that fiber_bridge sends of the longest fiber
-LEAD = 0.1  # [s] a leader that has been silent for longer is none
 NEWEST = QoSProfile(depth=1, reliability=SENSOR.reliability)
 EVERY = QoSProfile(depth=1000, reliability=SENSOR.reliability)  # with at_samples no sample is to be lost
 
 
-class Sample(NamedTuple):
-    """What a sensor of a kind measured; feed(filter, t) gives it to a filter and tells if a state is due."""
-
-    name: str
-    kind: str
-    stamp_ns: int
-    feed: Callable[[Any, float], bool]
-
-
-class _Frame(NamedTuple):
-    """The bodies of a frame that are ours: the names of all, which rows are of ours, their names."""
+class _Ours(NamedTuple):
+    """Which rows of a frame with these names are of our bodies; None: all of them."""
 
     names: Sequence[str]
-    rows: list[int]
-    ours: list[str]
+    rows: list[int] | None
 
 
 class SensorInputs:
-    """Subscribes to the sensors of a setup and offers each of their messages as a Sample.
+    """Subscribes to the sensors of a setup, offers each of their messages as a Sample and feeds those that it is given.
 
     One kind of sensor leads, the best that is heard: the node is woken by its messages. Of the others, and of the
     pressures, it takes in passing what is there by then, of each sensor the newest message; once the state is out, if
@@ -63,12 +53,15 @@ class SensorInputs:
         self,
         node: Node,
         setup: Setup,
+        scheduler: Scheduler,
         offer: Callable[[Sample], None],
         refuse: Callable[[str, ValueError | ArithmeticError], None],
     ) -> None:
-        self._node, self._setup, self._offer, self._refuse = node, setup, offer, refuse
+        self._node, self._setup, self._scheduler = node, setup, scheduler
+        self._offer, self._refuse = offer, refuse
+        self._sensors = {sensor.name: sensor for sensor in setup.sensors}
         self._bodies = {kind: setup.named(kind) for kind in POSE_KINDS if setup.named(kind)}
-        self._frames = {kind: _Frame((), [], []) for kind in self._bodies}
+        self._ours = {kind: _Ours((), []) for kind in self._bodies}
         self._chambers: tuple[Sequence[str], Any] = ((), None)  # names in a message, and where ours are
         self._topics: dict[Subscription, str] = {}  # and the kinds of their sensors
         self._single_bodies: dict[str, list[Subscription]] = {kind: [] for kind in self._bodies}
@@ -77,11 +70,10 @@ class SensorInputs:
 
     def start_over(self) -> None:
         """Forget what was heard."""
-        self._collectors = {kind: PoseCollector(names) for kind, names in self._bodies.items()}
+        self._collectors = {kind: FrameCollector(names) for kind, names in self._bodies.items()}
         self.pressure: Array | None = None
         self.wrench_B: Array | None = None
-        self._heard: dict[str, float] = {}
-        self.leading = ''
+        self._leading = ''
 
     def close(self) -> None:
         """Hear nothing any more."""
@@ -89,33 +81,41 @@ class SensorInputs:
             self._node.destroy_subscription(subscription)
         self._topics = {}
 
-    def is_led_by(self, kind: str, t: float) -> bool:
-        """Whether a kind of sensor that is heard at time t [s] leads."""
-        self._heard[kind] = t
-        if kind != self.leading:
-            leading = next(each for each in LEADERS if t - self._heard.get(each, -np.inf) < LEAD)
-            if leading != self.leading:
-                self._follow(leading)
-        return kind == self.leading
-
-    def flush(self, estimator: Any) -> None:
-        """Feed the poses that wait for others."""
-        for kind, collector in self._collectors.items():
-            for t, X_WS in collector.flush():
-                try:
-                    estimator.feed_poses(t, X_WS)
-                except ValueError as error:
-                    self._refuse(kind, error)
-
-    # ---- inside --------------------------------------------------------------------------------------------------
-
-    def _follow(self, leading: str) -> None:
-        self.leading = leading
+    def follow(self, leading: str) -> None:
+        """Let the messages of a kind of sensor wake the node, and take the others in passing."""
+        if leading == self._leading:
+            return
+        self._leading = leading
         for subscription, kind in self._topics.items():
             passes = kind != leading and not self._setup.config.at_samples
             in_passing(subscription, passes, has_time=leading != 'ft')
         if self._node.executor is not None:
             self._node.executor.wake()
+
+    def feed(self, estimator: Any, ready: Ready) -> bool:
+        """Give a sample to a filter; whether a state can be due with it. ValueError: it is refused."""
+        sample, t, _ = ready
+        if sample.kind in self._bodies:
+            return self._feed_bodies(estimator, sample)
+        if sample.kind == 'fiber':
+            return self._feed_shape(estimator, sample, t)
+        if sample.kind == 'ft':
+            return self._feed_wrench(estimator, sample, t)
+        pressure = self._pressures(sample.message)
+        estimator.feed_pressure(t, pressure)
+        self.pressure = pressure
+        return True
+
+    def flush(self, estimator: Any) -> None:
+        """Feed the poses that wait for others."""
+        for kind, collector in self._collectors.items():
+            for frame in collector.flush():
+                try:
+                    self._feed_frame(estimator, frame)
+                except ValueError as error:
+                    self._refuse(kind, error)
+
+    # ---- inside --------------------------------------------------------------------------------------------------
 
     def _subscribe(self) -> None:
         for kind in self._bodies:
@@ -123,12 +123,13 @@ class SensorInputs:
         for sensor in self._setup.sensors:
             kind = sensor.kind
             if kind in POSE_KINDS:
-                topic, callback = f'{kind}/{sensor.name}/pose', partial(self._on_pose, sensor)
+                callback = partial(self._on_stamped, sensor)
+                topic = f'{kind}/{sensor.name}/pose'
                 self._single_bodies[kind].append(self._hear(kind, PoseStamped, topic, callback))
             elif kind == 'fiber':
-                self._hear(kind, ShapeSamples, 'fiber/shape', partial(self._on_shape, sensor))
+                self._hear(kind, ShapeSamples, 'fiber/shape', partial(self._on_stamped, sensor))
             else:
-                self._hear(kind, WrenchStamped, 'ft/wrench', partial(self._on_wrench, sensor))
+                self._hear(kind, WrenchStamped, 'ft/wrench', partial(self._on_stamped, sensor))
         if self._setup.config.method == 'model':
             self._hear('pressure', ChamberPressures, 'pressure/measured', self._on_pressure)
 
@@ -146,75 +147,55 @@ class SensorInputs:
             del self._topics[subscription]
             self._node.destroy_subscription(subscription)
 
-        def feed(estimator: Any, t: float) -> bool:
-            X_WS = self._frame_poses(kind, msg)
-            if X_WS:
-                estimator.feed_poses(t, X_WS)
-            return bool(X_WS)
+        self._offer(Sample(kind, kind, msg.stamp_ns, msg))
 
-        self._offer(Sample(kind, kind, msg.stamp_ns, feed))
-
-    def _frame_poses(self, kind: str, msg: Flat) -> dict[str, Array]:
-        """Our bodies of a frame; a body that is wrong is refused, the others are good."""
-        (_, names), (p_WS, quat_WS) = msg.texts, msg.arrays
-        if p_WS.size != 3 * len(names) or quat_WS.size != 4 * len(names):
-            raise ValueError(f'expected {len(names)} poses, got {p_WS.size} and {quat_WS.size} numbers')
-        frame = self._frames[kind]
-        if names is not frame.names:
-            rows = [k for k, name in enumerate(names) if name in self._bodies[kind]]
-            frame = self._frames[kind] = _Frame(names, rows, [names[k] for k in rows])
-        p_WS, quat_WS = p_WS.reshape(-1, 3)[frame.rows], quat_WS.reshape(-1, 4)[frame.rows]
-        X_WS, good = poses_from_quaternions(quat_WS, p_WS)
-        if good.all():
-            return dict(zip(frame.ours, X_WS, strict=True))
-        found = {}
-        for k, name in enumerate(frame.ours):
-            try:
-                found[name] = pose(quat_WS[k], p_WS[k])
-            except ValueError as error:
-                self._refuse(name, error)
-        return found
-
-    def _on_pose(self, sensor: Sensor, msg: PoseStamped) -> None:
-        def feed(estimator: Any, t: float) -> bool:
-            X_WS = pose_to_matrix(msg.pose)
-            as_array('p_WS', X_WS[:3, 3])  # refused here, it costs no other body
-            sets = self._collectors[sensor.kind].add(t, sensor.name, X_WS)
-            for each in sets:
-                estimator.feed_poses(*each)
-            return bool(sets)
-
-        self._offer(Sample(sensor.name, sensor.kind, time_to_ns(msg.header.stamp), feed))
-
-    def _on_shape(self, sensor: Sensor, msg: ShapeSamples) -> None:
-        def feed(estimator: Any, t: float) -> bool:
-            points = np.array(msg.points)
-            if points.size != 3 * len(msg.arc_length):
-                raise ValueError(f'expected {len(msg.arc_length)} points, got {points.size} numbers')
-            estimator.feed_shape(t, sensor.name, msg.arc_length, points.reshape(-1, 3))
-            return True
-
-        self._offer(Sample(sensor.name, 'fiber', time_to_ns(msg.header.stamp), feed))
-
-    def _on_wrench(self, sensor: Sensor, msg: WrenchStamped) -> None:
-        def feed(estimator: Any, t: float) -> bool:
-            if self._setup.sees and not estimator.located:
-                return False  # it cannot tell from which pose to begin
-            wrench_S = wrench_to_array(msg.wrench)
-            estimator.feed_wrench(t, sensor.name, wrench_S)
-            self.wrench_B = wrench_at_base(sensor, wrench_S)
-            return True
-
-        self._offer(Sample(sensor.name, 'ft', time_to_ns(msg.header.stamp), feed))
+    def _on_stamped(self, sensor: Sensor, msg: Any) -> None:
+        self._offer(Sample(sensor.name, sensor.kind, time_to_ns(msg.header.stamp), msg))
 
     def _on_pressure(self, msg: Flat) -> None:
-        def feed(estimator: Any, t: float) -> bool:
-            pressure = self._pressures(msg)
-            estimator.feed_pressure(t, pressure)
-            self.pressure = pressure
-            return True
+        self._offer(Sample('pressure', 'pressure', msg.stamp_ns, msg))
 
-        self._offer(Sample('pressure', 'pressure', msg.stamp_ns, feed))
+    def _feed_bodies(self, estimator: Any, sample: Sample) -> bool:
+        kind, msg = sample.kind, sample.message
+        if isinstance(msg, Flat):
+            frames = [self._our_bodies(kind, body_frame(msg))]
+        else:
+            frames = self._collectors[kind].add(body_frame_of_pose(sample.name, msg))
+        fed = [self._feed_frame(estimator, frame) for frame in frames]
+        return any(fed)
+
+    def _feed_frame(self, estimator: Any, frame: BodyFrame) -> bool:
+        """A body that is wrong is refused, the others are good; whether there are any."""
+        if not frame.names:
+            return False
+        refused = estimator.feed_frame(self._scheduler.seconds(frame.stamp_ns), frame)
+        for name, error in refused.items():
+            self._refuse(name, error)
+        return len(refused) < len(frame.names)
+
+    def _our_bodies(self, kind: str, frame: BodyFrame) -> BodyFrame:
+        names, rows = self._ours[kind]
+        if frame.names is not names:
+            ours = {name: k for k, name in enumerate(frame.names) if name in self._bodies[kind]}
+            rows = None if tuple(ours) == frame.names else list(ours.values())
+            self._ours[kind] = _Ours(frame.names, rows)
+        return frame if rows is None else frame.only(rows)
+
+    def _feed_shape(self, estimator: Any, sample: Sample, t: float) -> bool:
+        msg = sample.message
+        points = np.array(msg.points)
+        if points.size != 3 * len(msg.arc_length):
+            raise ValueError(f'expected {len(msg.arc_length)} points, got {points.size} numbers')
+        estimator.feed_shape(t, sample.name, msg.arc_length, points.reshape(-1, 3))
+        return True
+
+    def _feed_wrench(self, estimator: Any, sample: Sample, t: float) -> bool:
+        if self._setup.sees and not estimator.located:
+            return False  # it cannot tell from which pose to begin
+        wrench_S = wrench_to_array(sample.message.wrench)
+        estimator.feed_wrench(t, sample.name, wrench_S)
+        self.wrench_B = wrench_at_base(self._sensors[sample.name], wrench_S)
+        return True
 
     def _pressures(self, msg: Flat) -> Array:
         """[Pa] in the order of the robot file."""

@@ -59,7 +59,7 @@ class Trackers:
         self.problem = 'closed'
 
     def poll(self) -> list[BodyFrame]:
-        """Return the poses that are new and can be trusted as one frame, x forward, y left, z up; nothing if none is."""
+        """Return the poses that are new and can be trusted, in one frame: x forward, y left, z up."""
         t = time.monotonic()
         try:
             if self.problem and not self._reconnect(t):
