@@ -26,7 +26,9 @@ from .measurement_log import Entry, smoothed, time_of
 from .process_model import Belief, Estimate, Process
 from .relocalization import Relocation
 from .sensor_faults import MisplacedBodies, SampleWatch
-from .sensor_models import Mounting, PoseSet
+from .sensors.bodies import PoseSet, TrackedBodies
+from .sensors.fiber import Fibers
+from .sensors.wrench import wrench_sample
 
 ITERATIONS = 6
 AHEAD = 5.0  # steps that the state of now may be ahead of the last belief: sensors that are late must not cost more
@@ -48,7 +50,8 @@ class ModelFilter:
         self._innovations: dict[str, Innovations] = {}
         self._tracking = tracking = Tracking(robot)
         noise = self.config.pose_noise
-        self._mounting = Mounting(tracking, noise)
+        self._tracked_bodies = TrackedBodies(tracking, noise)
+        self._fibers = Fibers(tracking, noise, self._tracked_bodies)
         self._watch = SampleWatch(tracking)
         self.bodies = MisplacedBodies(tracking)  # of those that it finds only the directions count
         spreads = self.config.start_spread, self.config.start_rate_spread
@@ -81,14 +84,14 @@ class ModelFilter:
         """Points of a fiber at arc lengths s, in the frame of the sensor."""
         config = self.config
         if self._is_smooth:
-            self.feed(self._mounting.shape_poses(t, sensor, s, points_S))
+            self.feed(self._fibers.poses(t, sensor, s, points_S))
         else:
-            self.feed(self._mounting.shape(t, sensor, s, points_S, config.shape_noise, config.shape_places))
+            self.feed(self._fibers.shape(t, sensor, s, points_S, config.shape_noise, config.shape_places))
 
     def feed_wrench(self, t: float, sensor: str, wrench_S: Any) -> None:
         """Wrench (torque, force) on the robot at its base, about the sensor and in its axes."""
         noise = (self.config.torque_noise, self.config.force_noise)
-        self.feed(self._mounting.wrench(t, sensor, wrench_S, noise))
+        self.feed(wrench_sample(self.process.robot, t, sensor, wrench_S, noise))
 
     def feed_pressure(self, t: float, pressure: Any) -> None:
         """Pressures [Pa] of all chambers, which act from t on."""
@@ -205,7 +208,7 @@ class ModelFilter:
 
     def _feed_bodies(self, t: float, names: tuple[str, ...], X_WS: Array) -> None:
         if names:
-            poses, slipped = self._mounting.poses(t, names, X_WS), self.bodies.slipped(names)
+            poses, slipped = self._tracked_bodies.poses(t, names, X_WS), self.bodies.slipped(names)
             self.bodies.feed(t, names, X_WS)
             self.feed(poses.with_open_places(slipped) if slipped else poses)
 
@@ -322,7 +325,7 @@ class ModelFilter:
         """The poses of some of the sensors, base to tip, as they refer to each other and to the base now."""
         rows = [measurement.sensors.index(sensor) for sensor in sensors]
         X_WS, variance = measurement.X_WS[rows], measurement.variance[rows, :2]
-        poses = self._mounting.poses(measurement.t, tuple(sensors), X_WS, variance)
+        poses = self._tracked_bodies.poses(measurement.t, tuple(sensors), X_WS, variance)
         return poses._replace(misfit=measurement.misfit)
 
     def _pose_sets(self, measurement: PoseSet) -> list[PoseSet]:

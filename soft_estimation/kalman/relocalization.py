@@ -15,7 +15,7 @@ from soft_dynamics.geometry import so3
 
 from ..inverse_kinematics.pose_tracking import MISFIT, MISTURN, Configuration, Tracking
 from .process_model import Belief, Process
-from .sensor_models import PoseSet
+from .sensors.bodies import PoseSet
 
 RUN, ENOUGH = 5, 3  # sets of poses that are looked at, and that are needed to leave a state that was known
 RUN_TIME = 0.1  # [s] poses of which so many take longer come too rarely to be judged by each other

@@ -7,27 +7,26 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, WrenchStamped
+from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
-from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples
+from soft_robot_suite.msg import ChamberPressures
 
 from soft_dynamics.array import Array
 from soft_dynamics.description.robot_description import Sensor
 from soft_dynamics.messages.body_frame import BodyFrame
 from soft_dynamics.messages.flat_messages import Flat
-from soft_dynamics.ros.conversions import body_frame, body_frame_of_pose, time_to_ns, wrench_to_array
+from soft_dynamics.ros.conversions import body_frame_of_pose, message_class, record, time_to_ns
 from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.message_guard import SMALL, subscribe
 from soft_dynamics.ros.qos import SENSOR
 from soft_estimation.frame_collector import FrameCollector
-from soft_estimation.kalman.sensor_models import wrench_at_base
-from soft_estimation.nodes.estimator_config import POSE_KINDS, Setup
+from soft_estimation.kalman.sensors import SENSORS
+from soft_estimation.kalman.sensors.wrench import wrench_at_base
+from soft_estimation.nodes.estimator_config import Setup
 from soft_estimation.scheduler import Ready, Sample, Scheduler
 
-LEADERS = (*POSE_KINDS, 'fiber', 'ft')  # the first of them that is heard makes a state due
-_LARGEST_SHAPE = 4_000_000  # [bytes] that fiber_bridge sends of the longest fiber
 NEWEST = QoSProfile(depth=1, reliability=SENSOR.reliability)
 EVERY = QoSProfile(depth=1000, reliability=SENSOR.reliability)  # with at_samples no sample is to be lost
 
@@ -60,7 +59,8 @@ class SensorInputs:
         self._node, self._setup, self._scheduler = node, setup, scheduler
         self._offer, self._refuse = offer, refuse
         self._sensors = {sensor.name: sensor for sensor in setup.sensors}
-        self._bodies = {kind: setup.named(kind) for kind in POSE_KINDS if setup.named(kind)}
+        body_kinds: set[str] = {sensor.kind for sensor in setup.sensors if SENSORS[sensor.kind].is_body}
+        self._bodies = {kind: setup.named(kind) for kind in SENSORS if kind in body_kinds}
         self._ours = {kind: _Ours((), []) for kind in self._bodies}
         self._chambers: tuple[Sequence[str], Any] = ((), None)  # names in a message, and where ours are
         self._topics: dict[Subscription, str] = {}  # and the kinds of their sensors
@@ -97,10 +97,8 @@ class SensorInputs:
         sample, t, _ = ready
         if sample.kind in self._bodies:
             return self._feed_bodies(estimator, sample)
-        if sample.kind == 'fiber':
-            return self._feed_shape(estimator, sample, t)
-        if sample.kind == 'ft':
-            return self._feed_wrench(estimator, sample, t)
+        if sample.name in self._sensors:
+            return self._feed_sensor(estimator, sample, t)
         pressure = self._pressures(sample.message)
         estimator.feed_pressure(t, pressure)
         self.pressure = pressure
@@ -119,25 +117,28 @@ class SensorInputs:
 
     def _subscribe(self) -> None:
         for kind in self._bodies:
-            self._hear(kind, BodyPoses, f'{kind}/frame', partial(self._on_frame, kind))
+            message, topic = message_class(SENSORS[kind].message), SENSORS[kind].topic
+            self._hear(kind, message, topic, partial(self._on_frame, kind))
         for sensor in self._setup.sensors:
-            kind = sensor.kind
-            if kind in POSE_KINDS:
-                callback = partial(self._on_stamped, sensor)
+            kind, of_kind, callback = sensor.kind, SENSORS[sensor.kind], partial(self._on_stamped, sensor)
+            if of_kind.is_body:
                 topic = f'{kind}/{sensor.name}/pose'
                 self._single_bodies[kind].append(self._hear(kind, PoseStamped, topic, callback))
-            elif kind == 'fiber':
-                self._hear(kind, ShapeSamples, 'fiber/shape', partial(self._on_stamped, sensor))
             else:
-                self._hear(kind, WrenchStamped, 'ft/wrench', partial(self._on_stamped, sensor))
+                topic = of_kind.topic.format(sensor=sensor.name)
+                self._hear(kind, message_class(of_kind.message), topic, callback, of_kind.largest_message)
         if self._setup.config.method == 'model':
             self._hear('pressure', ChamberPressures, 'pressure/measured', self._on_pressure)
 
     def _hear(
-        self, kind: str, message: type[Any], topic: str, callback: Callable[[Any], None]
+        self,
+        kind: str,
+        message: type[Any],
+        topic: str,
+        callback: Callable[[Any], None],
+        most: int = SMALL,
     ) -> Subscription:
         keeps = EVERY if self._setup.config.at_samples else SENSOR if kind == 'pressure' else NEWEST
-        most = _LARGEST_SHAPE if message is ShapeSamples else SMALL
         subscription = subscribe(self._node, message, topic, callback, keeps, self._refuse, most)
         self._topics[subscription] = kind
         return subscription
@@ -158,7 +159,7 @@ class SensorInputs:
     def _feed_bodies(self, estimator: Any, sample: Sample) -> bool:
         kind, msg = sample.kind, sample.message
         if isinstance(msg, Flat):
-            frames = [self._our_bodies(kind, body_frame(msg))]
+            frames = [self._our_bodies(kind, record(msg))]
         else:
             frames = self._collectors[kind].add(body_frame_of_pose(sample.name, msg))
         fed = [self._feed_frame(estimator, frame) for frame in frames]
@@ -168,7 +169,7 @@ class SensorInputs:
         """A body that is wrong is refused, the others are good; whether there are any."""
         if not frame.names:
             return False
-        refused = estimator.feed_frame(self._scheduler.seconds(frame.stamp_ns), frame)
+        refused: dict[str, ValueError] = estimator.feed_frame(self._scheduler.seconds(frame.stamp_ns), frame)
         for name, error in refused.items():
             self._refuse(name, error)
         return len(refused) < len(frame.names)
@@ -181,20 +182,14 @@ class SensorInputs:
             self._ours[kind] = _Ours(frame.names, rows)
         return frame if rows is None else frame.only(rows)
 
-    def _feed_shape(self, estimator: Any, sample: Sample, t: float) -> bool:
-        msg = sample.message
-        points = np.array(msg.points)
-        if points.size != 3 * len(msg.arc_length):
-            raise ValueError(f'expected {len(msg.arc_length)} points, got {points.size} numbers')
-        estimator.feed_shape(t, sample.name, msg.arc_length, points.reshape(-1, 3))
-        return True
-
-    def _feed_wrench(self, estimator: Any, sample: Sample, t: float) -> bool:
-        if self._setup.sees and not estimator.located:
+    def _feed_sensor(self, estimator: Any, sample: Sample, t: float) -> bool:
+        kind = SENSORS[sample.kind]
+        if self._setup.sees and not kind.shows_shape and not estimator.located:
             return False  # it cannot tell from which pose to begin
-        wrench_S = wrench_to_array(sample.message.wrench)
-        estimator.feed_wrench(t, sample.name, wrench_S)
-        self.wrench_B = wrench_at_base(self._sensors[sample.name], wrench_S)
+        measured = record(sample.message)
+        kind.feed(estimator, sample.name, t, measured)
+        if sample.kind == 'ft':
+            self.wrench_B = wrench_at_base(self._sensors[sample.name], measured)
         return True
 
     def _pressures(self, msg: Flat) -> Array:

@@ -18,10 +18,11 @@ from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import STATE
 from soft_dynamics.timing.stamp_clock import StampClock
+from soft_estimation.kalman.sensors import SENSORS
 from soft_estimation.kalman.warm_up import warm_up
-from soft_estimation.nodes.estimator_config import POSE_KINDS, Config, Setup
+from soft_estimation.nodes.estimator_config import Config, Setup
 from soft_estimation.nodes.load_outputs import LoadOutputs
-from soft_estimation.nodes.sensor_subscriptions import LEADERS, SensorInputs
+from soft_estimation.nodes.sensor_subscriptions import SensorInputs
 from soft_estimation.nodes.state_message import StateMessage
 from soft_estimation.scheduler import Ready, Sample, Scheduler
 
@@ -62,13 +63,14 @@ class StateEstimator(ManagedNode):
         setup = self._setup
         self._diagnostics.hardware_id = setup.robot.name
         warm_up(setup.make_filter(), setup.robot, setup.sensors)
-        self._showing = {*POSE_KINDS, 'fiber'} if setup.sees else {'ft'}  # without them the state is a guess
+        shows = {kind for kind, sensor in SENSORS.items() if sensor.shows_shape}
+        self._showing = shows if setup.sees else SENSORS.keys() - shows  # without them the state is a guess
         self._message = StateMessage(setup.robot)
         self._samples, self._states = RateCounter(), RateCounter()
         self._refused = self._failures = 0
         self._refusal, self._now_ns = '', 0
         config = setup.config
-        self._scheduler = Scheduler(config.rate, config.sensor_rate, config.at_samples, LEADERS)
+        self._scheduler = Scheduler(config.rate, config.sensor_rate, config.at_samples, tuple(SENSORS))
         self._inputs = SensorInputs(self, setup, self._scheduler, self._on_sample, self._refuse)
         self._loads = LoadOutputs(self, setup.robot) if setup.weighs else None
         self._start_over()

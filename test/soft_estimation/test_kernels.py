@@ -14,7 +14,7 @@ from soft_estimation.inverse_kinematics.kernels import are_rigid, carry_poses
 from soft_estimation.inverse_kinematics.pose_tracking import Tracking
 from soft_estimation.kalman import kernels
 from soft_estimation.kalman.process_model import Belief, Process, ProcessNoise
-from soft_estimation.kalman.sensor_models import Mounting, PoseNoise, PoseSet
+from soft_estimation.kalman.sensors.bodies import PoseNoise, PoseSet, TrackedBodies
 
 ALL = tuple(f'plate{k}' for k in range(5))
 
@@ -63,11 +63,11 @@ def plates(arm: sd.Robot, bodies: tuple[str, ...], q: np.ndarray) -> dict[str, n
     return {name: mount @ arm.forward_kinematics(q)[int(name[-1])] for name in bodies}
 
 
-def mounted(arm: sd.Robot, misfit: float) -> Mounting:
-    return Mounting(Tracking(arm), PoseNoise({'mocap': (2e-3, 5e-4)}, (misfit, misfit)))
+def mounted(arm: sd.Robot, misfit: float) -> TrackedBodies:
+    return TrackedBodies(Tracking(arm), PoseNoise({'mocap': (2e-3, 5e-4)}, (misfit, misfit)))
 
 
-def posed(mounting: Mounting, poses: dict[str, np.ndarray]) -> PoseSet:
+def posed(mounting: TrackedBodies, poses: dict[str, np.ndarray]) -> PoseSet:
     return mounting.poses(0.0, tuple(poses), np.array(list(poses.values())))
 
 
