@@ -1,4 +1,4 @@
-"""Frames of single bodies that belong together: those of one time, of as many bodies as were seen the time before."""
+"""Join frames of single bodies with the same stamp, until all bodies of the previous stamp are there."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from soft_dynamics.messages.body_frame import BodyFrame
 
 
 class FrameCollector:
-    """Joins the frames of one time and hands them on as soon as nobody is missing.
+    """Joins the frames of one time, and returns the joined frame as soon as it is complete.
 
-    Who is not seen any more delays one frame, until the next time or a call of `flush`; after that nobody waits for it.
+    A body that is lost delays one frame, until the next stamp or a call of `flush`. Later frames do not wait for it.
     """
 
     def __init__(self, bodies: set[str]) -> None:
@@ -20,7 +20,7 @@ class FrameCollector:
         self._waiting: dict[str, BodyFrame] = {}  # by body
 
     def add(self, frame: BodyFrame) -> list[BodyFrame]:
-        """Take a frame; return the joined frames that this ends, in the order of time."""
+        """Take a frame; return the joined frames that it completes, in the order of time."""
         out = []
         if frame.stamp_ns != self._stamp_ns:
             out += self.flush()
@@ -32,7 +32,7 @@ class FrameCollector:
         return out + (self.flush() if self._seen >= self._expected else [])
 
     def flush(self) -> list[BodyFrame]:
-        """Hand on what waits, complete or not."""
+        """Return the waiting frame, complete or not."""
         parts, self._waiting = list(self._waiting.values()), {}
         if not parts:
             return []

@@ -1,6 +1,6 @@
-"""What a robot file says: the only source of robot facts. SI units; frames and conventions in docs/robot_file.md.
+"""The contents of a robot file. SI units; docs/robot_file.md lists the frames and conventions.
 
-Every class here is the schema of one block of `robots/<name>.yaml`; `reader.read` fills them and lists all mistakes.
+Each class is the schema of one block of `robots/<name>.yaml`. `reader.read` fills them and collects all problems.
 """
 
 from __future__ import annotations
@@ -17,33 +17,35 @@ from .inertia import check_inertia
 from .robot_files import robot_file
 
 Floats = tuple[float, ...]
-MOST_SEGMENTS = 100  # the defaults are merged under each, and the time of a step grows with their square
+MOST_SEGMENTS = (
+    100  # segment_defaults is merged under each; the time of a step grows with the square of the number
+)
 
 
 @dataclass(frozen=True)
 class Material:
-    """k (q - rest) + k3 (q - rest)^3 + d qd for each coordinate of a segment, in the order of its coordinates."""
+    """Spring and damper of each coordinate of a segment: k (q - rest) + k3 (q - rest)^3 + d qd."""
 
     stiffness: Floats = quantity((), unit='N m/rad or N/m', least=0.0)
     cubic_stiffness: Floats = quantity((), unit='N m/rad^3 or N/m^3')
     damping: Floats = quantity((), unit='N m s/rad or N s/m', least=0.0)
-    rest: Floats = quantity((), unit='rad or m', doc='where the springs are at rest')
+    rest: Floats = quantity((), unit='rad or m', doc='coordinate at which the spring is relaxed')
 
 
 @dataclass(frozen=True)
 class Arc:
-    """A constant-curvature piece of Jensen (bend) or Mehl (difference)."""
+    """A constant-curvature segment: Jensen (`bend` coordinates) or Mehl (`difference` coordinates)."""
 
     type: Literal['arc']
     name: str = quantity(form=NAME)
     length: float = quantity(unit='m', above=0.0)
     mass: float = quantity(unit='kg', least=0.0)
-    radius: float = quantity(0.0, unit='m', least=0.0, doc='of the thin discs the body is made of')
+    radius: float = quantity(0.0, unit='m', least=0.0, doc='of the cross-section; gives the rotary inertia')
     extensible: bool = False
     placement: Literal['lumped', 'point', 'distributed'] = 'lumped'
     quadrature_points: int = quantity(8, least=1, most=16)
     coordinates: Literal['bend', 'difference'] = 'bend'
-    lever: float = quantity(0.0, unit='m', least=0.0, doc='d, which difference coordinates need')
+    lever: float = quantity(0.0, unit='m', least=0.0, doc='d; required by difference coordinates')
     material: Material = Material()
 
     def __post_init__(self) -> None:
@@ -53,16 +55,18 @@ class Arc:
 
 @dataclass(frozen=True)
 class Link:
-    """A rigid piece along z of the frame it starts from."""
+    """A rigid link along z of the frame it starts from."""
 
     type: Literal['link']
     name: str = quantity(form=NAME)
     length: float = quantity(unit='m', least=0.0)
     mass: float = quantity(0.0, unit='kg', least=0.0)
     com: Floats | None = quantity(
-        None, unit='m', length=3, doc='from the start of the link; default: its middle'
+        None, unit='m', length=3, doc='measured from the start of the link; default: its midpoint'
     )
-    inertia: Floats = quantity((0.0, 0.0, 0.0), unit='kg m^2', doc='about the com: xx, yy, zz[, xy, xz, yz]')
+    inertia: Floats = quantity(
+        (0.0, 0.0, 0.0), unit='kg m^2', doc='about the centre of mass: xx, yy, zz[, xy, xz, yz]'
+    )
 
     def __post_init__(self) -> None:
         if len(self.inertia) not in (3, 6) or min(self.inertia[:3]) < 0.0:
@@ -74,52 +78,60 @@ class Link:
 
 @dataclass(frozen=True)
 class Universal:
-    """A segment of Wang: two straight links joined by a universal joint, theta1 about y, then theta2 about x."""
+    """A segment of Wang: two straight links and a universal joint, theta1 about y, then theta2 about x."""
 
     type: Literal['universal']
     name: str = quantity(form=NAME)
     length: float = quantity(
-        unit='m', above=0.0, doc='of the straight segment; each link is half of it at rest'
+        unit='m', above=0.0, doc='of the straight segment; each link has half of it at rest'
     )
     mass: float = quantity(unit='kg', least=0.0)
     joint_mass_fraction: float = quantity(
-        0.0, least=0.0, most=1.0, doc='part of the mass at the universal joint'
+        0.0, least=0.0, most=1.0, doc='fraction of the mass located at the universal joint'
     )
     lengths: Literal['fixed', 'free'] = 'fixed'
-    axis_order: Literal['yx', 'xy'] = 'yx'  # of lists of two, in material and in gain: the order of q is yx
+    axis_order: Literal['yx', 'xy'] = 'yx'  # of the lists in material and gain; q is always in the order yx
     material: Material = Material()
-    link_stiffness: float = quantity(0.0, unit='N/m', least=0.0, doc='of each link, when lengths are free')
-    link_damping: float = quantity(0.0, unit='N s/m', least=0.0, doc='of each link, when lengths are free')
+    link_stiffness: float = quantity(
+        0.0, unit='N/m', least=0.0, doc='of each link; used with `lengths: free`'
+    )
+    link_damping: float = quantity(
+        0.0, unit='N s/m', least=0.0, doc='of each link; used with `lengths: free`'
+    )
 
 
 @dataclass(frozen=True)
 class Hinge:
-    """A planar link of Godage: a hinge about z, then a rigid piece along y."""
+    """A planar segment of Godage: a hinge about z, then a rigid link along y."""
 
     type: Literal['hinge']
     name: str = quantity(form=NAME)
     length: float = quantity(unit='m', above=0.0)
     mass: float = quantity(unit='kg', least=0.0)
-    com_distance: float | None = quantity(None, unit='m', doc='from the hinge; default: half the length')
-    inertia: float | None = quantity(
-        None, unit='kg m^2', least=0.0, doc='about the com, axis z; default m l^2/12'
+    com_distance: float | None = quantity(
+        None, unit='m', doc='from the hinge to the centre of mass; default: half the length'
     )
-    offset: float = quantity(0.0, unit='rad', doc='bend of the unloaded actuator at this hinge')
+    inertia: float | None = quantity(
+        None, unit='kg m^2', least=0.0, doc='about z through the centre of mass; default: m l^2/12'
+    )
+    offset: float = quantity(0.0, unit='rad', doc='angle of this hinge in the unloaded actuator')
     material: Material = Material()
 
 
 @dataclass(frozen=True)
 class Spring:
-    """A spring between the rims of a disc and of the disc before it."""
+    """A spring between the rim of a disc and the rim of the previous disc."""
 
-    angle: float = quantity(unit='rad', doc='around +z from the thread, seen from the centre')
+    angle: float = quantity(
+        unit='rad', doc='place on the rim: angle about +z from the thread, seen from the centre'
+    )
     stiffness: float = quantity(unit='N/m', least=0.0)
     rest_length: float = quantity(unit='m', least=0.0)
 
 
 @dataclass(frozen=True)
 class Disc:
-    """A disc of Schultz on its inextensible thread: coordinates alpha, beta, gamma, psi, phi."""
+    """A disc of Schultz on an inextensible thread, with coordinates alpha, beta, gamma, psi, phi."""
 
     type: Literal['disc']
     name: str = quantity(form=NAME)
@@ -127,18 +139,21 @@ class Disc:
     radius: float = quantity(unit='m', above=0.0)
     mass: float = quantity(unit='kg', above=0.0)
     inertia: Floats | None = quantity(
-        None, unit='kg m^2', length=3, above=0.0, doc='about the centre; default hoop'
+        None, unit='kg m^2', length=3, above=0.0, doc='about the centre; default: that of a hoop'
     )
     inner_radius: float | None = quantity(
-        None, unit='m', above=0.0, doc='of the disc before; default: that one'
+        None,
+        unit='m',
+        above=0.0,
+        doc='radius of the previous disc, where the springs start; default: its `radius`',
     )
     springs: tuple[Spring, ...] = ()
     angles: Literal['axis_angle', 'zxz'] = 'axis_angle'
     damping: Floats = quantity((0.0,) * 5, unit='N m s/rad', length=5, least=0.0)
     damping_on: Literal['angles', 'rates'] = quantity(
         'angles',
-        doc='angles: b qd, as in the paper; rates: b w on the body rates, which `simulate` always takes and the other '
-        'calls then too: [Schultz](theory/schultz.md)',
+        doc='angles: b qd, as in the paper; rates: b w on the body rates. `simulate` always uses rates: '
+        '[Schultz](theory/schultz.md)',
     )
 
     def __post_init__(self) -> None:
@@ -151,11 +166,14 @@ Segment = Arc | Link | Universal | Hinge | Disc
 
 @dataclass(frozen=True)
 class Base:
-    """What the robot stands on: fixed, moved by somebody (prescribed), or free to move."""
+    """The base of the robot: fixed, moved by a prescribed motion, or free."""
 
     type: Literal['fixed', 'prescribed', 'free'] = 'fixed'
     position: Floats = quantity(
-        (0.0, 0.0, 0.0), unit='m', length=3, doc='of the base, or of its coordinates at zero'
+        (0.0, 0.0, 0.0),
+        unit='m',
+        length=3,
+        doc='of the base; prescribed, free: of the origin of its coordinates',
     )
     rpy: Floats = quantity((0.0, 0.0, 0.0), unit='rad', length=3, doc='fixed-axis roll, pitch, yaw')
     mass: float = quantity(0.0, unit='kg', least=0.0)
@@ -171,7 +189,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Mount:
-    """Where the world of this file is in the world of ROS (z up): for display and sensors, not for the dynamics."""
+    """Pose of the world of this file in the ROS world (z up). Display and sensors use it; the dynamics do not."""
 
     position: Floats = quantity((0.0, 0.0, 0.0), unit='m', length=3)
     rpy: Floats = quantity((0.0, 0.0, 0.0), unit='rad', length=3)
@@ -179,12 +197,12 @@ class Mount:
 
 @dataclass(frozen=True)
 class Chamber:
-    """A pressure chamber and how it works on the coordinates.
+    """A pressure chamber and the generalised forces that it causes.
 
-    gain        an identified force per pressure on the coordinates of its segment
-    volume      p dV of a chamber of `area` at `position` in the cross-section of an arc
-    tip_wrench  the wrench of that chamber at the segment's tip, and minus its components at the segment's base [Mehl]
-    end_force   p area along z at the centre of a disc [Schultz]
+    gain        identified force per pressure on each coordinate of the segment
+    volume      virtual work p dV of a chamber of `area` at `position` in the cross-section of an arc
+    tip_wrench  wrench of such a chamber at the segment's tip, and minus its components at the segment's base [Mehl]
+    end_force   force p area along z at the centre of a disc [Schultz]
     """
 
     name: str = quantity(form=NAME)
@@ -197,17 +215,17 @@ class Chamber:
 
 @dataclass(frozen=True)
 class Actuation:
-    """The chambers, and what every one of them has in common."""
+    """The chambers and the values they share."""
 
     chambers: tuple[Chamber, ...] = ()
-    pressure_min: float = quantity(0.0, unit='Pa', most=0.0, doc='gauge; a vented chamber has 0')
-    pressure_max: float = quantity(0.0, unit='Pa', doc='gauge')
-    slew: float = quantity(1e6, unit='Pa/s', above=0.0, doc='fastest change a command may ask for')
-    valve_lag: float = quantity(0.0, unit='s', least=0.0, doc='time constant of the first-order valve')
+    pressure_min: float = quantity(0.0, unit='Pa', most=0.0, doc='lower limit, gauge; a vented chamber has 0')
+    pressure_max: float = quantity(0.0, unit='Pa', doc='upper limit, gauge; greater than `pressure_min`')
+    slew: float = quantity(1e6, unit='Pa/s', above=0.0, doc='largest rate of change of a commanded pressure')
+    valve_lag: float = quantity(0.0, unit='s', least=0.0, doc='time constant of the valves, first order')
     fill_lag: float = quantity(
-        0.0, unit='s', least=0.0, doc='by which a chamber follows its pressure sensor upwards'
+        0.0, unit='s', least=0.0, doc='time constant with which a chamber fills behind its pressure sensor'
     )
-    vent_lag: float = quantity(0.0, unit='s', least=0.0, doc='likewise downwards')
+    vent_lag: float = quantity(0.0, unit='s', least=0.0, doc='time constant with which it vents')
 
     def __post_init__(self) -> None:
         if self.chambers and not self.pressure_max > self.pressure_min:
@@ -218,7 +236,7 @@ class Actuation:
 
 @dataclass(frozen=True)
 class Sensor:
-    """A tracked body, a fiber or a force/torque sensor and the frame it sits on."""
+    """A sensor and the frame it is mounted on."""
 
     name: str = quantity(form=NAME)
     kind: Literal['mocap', 'vive', 'fiber', 'ft'] = quantity()
@@ -229,42 +247,47 @@ class Sensor:
 
 @dataclass(frozen=True)
 class Safety:
-    """When a controller gives up, and how fast it lets the air out."""
+    """When controllers and bridges vent the robot, and how fast."""
 
     state_timeout: float = quantity(0.1, unit='s', above=0.0)
     command_timeout: float = quantity(0.2, unit='s', above=0.0)
-    vent_time: float = quantity(1.0, unit='s', above=0.0, doc='full pressure to none')
+    vent_time: float = quantity(1.0, unit='s', above=0.0, doc='time from full pressure to zero')
     coordinate_limit: float = quantity(
-        3.2, unit='rad', above=0.0, doc='largest plausible bend; of a difference of lengths, times its lever'
+        3.2,
+        unit='rad',
+        above=0.0,
+        doc='largest plausible bend; difference coordinates: multiplied by the lever',
     )
-    rate_limit: float = quantity(50.0, unit='rad/s', above=0.0, doc='likewise of its rate')
+    rate_limit: float = quantity(50.0, unit='rad/s', above=0.0, doc='largest plausible rate of a bend')
     stretch_limit: float = quantity(
-        0.5, unit='-', above=0.0, doc='largest plausible change of a length, in that length'
+        0.5, unit='-', above=0.0, doc='largest plausible change of a length, as a fraction of the length'
     )
     base_limit: float = quantity(
-        3.0, unit='m', above=0.0, doc='of a moving base: how far from where its coordinates are zero'
+        3.0, unit='m', above=0.0, doc='moving base: largest distance from the origin of its coordinates'
     )
     base_rate_limit: float = quantity(
-        10.0, unit='m/s and rad/s', above=0.0, doc='of a moving base: how fast it moves and turns'
+        10.0, unit='m/s and rad/s', above=0.0, doc='moving base: largest linear and angular speed'
     )
 
 
 @dataclass(frozen=True)
 class Description:
-    """A whole robot file."""
+    """The top level of a robot file."""
 
     format: Literal[1]
     name: str = quantity(form=NAME)
     segments: tuple[Segment, ...] = quantity()
     source: str = ''
-    gravity: Floats = quantity((0.0, 0.0, 0.0), unit='m/s^2', length=3, doc='in the world of this file')
+    gravity: Floats = quantity(
+        (0.0, 0.0, 0.0), unit='m/s^2', length=3, doc='vector in the world of this file'
+    )
     base: Base = Base()
     mount: Mount = Mount()
-    tip_load: float = quantity(0.0, unit='kg', least=0.0, doc='point mass at the tip')
+    tip_load: float = quantity(0.0, unit='kg', least=0.0, doc='point mass at the tip frame')
     spline_ends: Literal['not-a-knot', 'natural', 'clamped'] = quantity(
         'not-a-knot',
-        doc='of the centreline through hinges; natural: no curvature at base and tip; clamped: it leaves along y of '
-        'the base and has no curvature at the tip',
+        doc='end conditions of the centreline spline (robots of hinges only); natural: zero curvature at base and tip; '
+        'clamped: along y at the base, zero curvature at the tip',
     )
     actuation: Actuation = Actuation()
     sensors: tuple[Sensor, ...] = ()
@@ -281,7 +304,7 @@ COORDINATES: dict[type, Any] = {
 
 
 def _cross_checks(robot: Description) -> list[str]:
-    """Mistakes that no single value shows: names that clash or do not exist, lists of the wrong length."""
+    """Problems that involve several values: duplicate or unknown names, lists of the wrong length."""
     problems = []
     if not robot.segments:
         problems.append('segments: expected at least one, found none')
@@ -345,7 +368,7 @@ def _chamber_problems(robot: Description, names: list[str], chamber: Chamber, pa
 
 
 def from_mapping(data: Any, source: str) -> Description:
-    """Build a description; raise RobotFileError with every problem found."""
+    """Build a description. Raise RobotFileError with all problems."""
     problems: list[str] = []
     if isinstance(data, Mapping):
         data = dict(data)
@@ -366,7 +389,7 @@ def from_mapping(data: Any, source: str) -> Description:
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings joined key by key, `above` winning; lists and numbers are replaced whole."""
+    """Merge two mappings key by key; `above` takes precedence. Lists and numbers are replaced as a whole."""
     joined = dict(below)
     for key, value in above.items():
         old = joined.get(key)
@@ -375,7 +398,7 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load_description(name: str | Path, overrides: Mapping[str, Any] | None = None) -> Description:
-    """Read a shipped robot or a path; `overrides` is merged over the file, key by key."""
+    """Read a shipped robot by name, or a file by path. `overrides` is merged over the file, key by key."""
     if overrides is not None and not isinstance(overrides, Mapping):
         raise ValueError(f'overrides: expected a mapping of keys of the robot file, got {shown(overrides)}')
     path = robot_file(name)

@@ -37,21 +37,21 @@ def inverse(X_WB: Array) -> Array:
 
 
 def pose_from_rpy(position: ArrayLike, rpy: ArrayLike) -> Array:
-    """X_WB of a position and fixed-axis roll, pitch, yaw, as robot files give them."""
+    """X_WB of a position and fixed-axis roll, pitch, yaw, as in robot files."""
     X_WB = np.eye(4)
     X_WB[:3, :3], X_WB[:3, 3] = so3.from_rpy(rpy), position
     return X_WB
 
 
 def pose_error(X_wanted: ArrayLike, X: ArrayLike) -> Array:
-    """(rotation vector, displacement) from X to X_wanted in world axes: angular first, as the Jacobian's rows."""
+    """(rotation vector, displacement) from X to X_wanted in world axes, angular first like the rows of a Jacobian."""
     e = np.empty(6)
     _error(np.array(X_wanted, np.float64, order='C'), np.array(X, np.float64, order='C'), e)
     return e
 
 
 def moved(X: ArrayLike, step: ArrayLike) -> Array:
-    """The pose that `pose_error` says is this step away from X."""
+    """Move X by a step, so that `pose_error` from X to the result is this step."""
     X_moved = np.array(X, np.float64, order='C')
     _move(np.array(step, np.float64, order='C'), X_moved)
     return X_moved

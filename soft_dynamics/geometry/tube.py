@@ -1,7 +1,7 @@
-"""The body as a tube: what a viewer draws of a robot, in the world of ROS (z up, the mount of the robot file applied).
+"""The body as a tube for viewers, in the ROS world (z up, after the mount of the robot file).
 
-Arcs and links are drawn as they are, hinges by the spline of the model; between the plates of a universal segment and
-between two discs runs the curve that leaves and arrives at right angles to them.
+Arcs and links have their exact shape, hinges the spline of the model. Between the plates of a universal segment and
+between two discs, the tube is a curve perpendicular to both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SLENDERNESS = {
     Link: 0.45,
     Universal: 0.3,
     Hinge: 0.3,
-}  # radius per length where a file gives no radius
+}  # radius per length if the file gives no radius
 
 
 class Tube(NamedTuple):
@@ -30,28 +30,28 @@ class Tube(NamedTuple):
     points: Array  # (n, 3) [m]
     tangents: Array  # (n, 3)
     radius: Array  # (n,) [m]
-    curvature: Array  # (n,) [1/m], the mean of the segment
-    segment: npt.NDArray[np.int64]  # (n,) which segment of the description
+    curvature: Array  # (n,) [1/m], mean over the segment
+    segment: npt.NDArray[np.int64]  # (n,) index of the segment in the description
 
 
 def mount_pose(description: Description) -> Array:
-    """X_RW (4, 4): the world of the robot file in the world of ROS."""
+    """X_RW (4, 4): the world of the robot file in the ROS world."""
     return pose_from_rpy(description.mount.position, description.mount.rpy)
 
 
 def frame_poses(robot: Robot, q: Array) -> Array:
-    """X_RF (n_frames, 4, 4) of all frames, base to tip, in the world of ROS."""
+    """X_RF (n_frames, 4, 4) of all frames, base to tip, in the ROS world."""
     return np.asarray(mount_pose(robot.description) @ robot.forward_kinematics(q))
 
 
 def display_radius(segment: Segment) -> float:
-    """Radius to draw a segment with [m]: its own, or one that looks right for its length."""
+    """Radius for drawing a segment [m]: its own, or a default for its length."""
     own = getattr(segment, 'radius', 0.0)
     return float(own or SLENDERNESS[type(segment)] * segment.length)  # type: ignore[union-attr]
 
 
 def tube(robot: Robot, q: Array, per_segment: int = 12) -> Tube:
-    """The body of a robot in pose q (nq,), `per_segment` samples (3 or more) for each segment that bends."""
+    """Tube of a robot in pose q (nq,), with `per_segment` samples (3 or more) for each segment that bends."""
     X_WF, start, pieces = robot.forward_kinematics(q), 0.0, []
     X_RW = mount_pose(robot.description)
     for k, segment in enumerate(robot.description.segments):
@@ -72,9 +72,9 @@ def tube(robot: Robot, q: Array, per_segment: int = 12) -> Tube:
 
 
 def _between_plates(X_W0: Array, X_W1: Array, arm: float, share: Array) -> Array:
-    """Cubic through both plate centres along both plate normals; nearly a circle where a circle is possible.
+    """Cubic through both plate centres along both plate normals; close to a circular arc if one exists.
 
-    Handles of c / (3 cos^2(psi/4)) for chord c and bend psi are those of a circular arc.
+    Handles of c / (3 cos^2(psi/4)) for chord c and bend psi approximate a circular arc.
     """
     a, b = (X[:3, 3] + arm * X[:3, 1] for X in (X_W0, X_W1))
     psi = np.arccos(np.clip(X_W0[:3, 2] @ X_W1[:3, 2], -1.0, 1.0))
@@ -96,7 +96,7 @@ def _piece(points: Array, radius: float, segment: int) -> Tube:
 
 
 def rings(body: Tube, sides: int = 16) -> Array:
-    """Points (n, sides, 3) on the skin, ring by ring, carried along the body without twist."""
+    """Points (n, sides, 3) on the surface, ring by ring, without twist along the body."""
     angle = np.linspace(0.0, 2.0 * np.pi, sides, endpoint=False)
     normals = np.empty_like(body.tangents)
     normal = np.eye(3)[np.argmin(np.abs(body.tangents[0]))]
@@ -110,7 +110,7 @@ def rings(body: Tube, sides: int = 16) -> Array:
 
 
 def segment_pressures(description: Description, pressure: Array) -> Array:
-    """Mean pressure of each segment's chambers as a share of the largest allowed, 0 where there is none."""
+    """Mean pressure of each segment's chambers as a fraction of the largest allowed; 0 without chambers."""
     shares = np.zeros(len(description.segments))
     for k, segment in enumerate(description.segments):
         own = [

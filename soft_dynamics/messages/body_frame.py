@@ -1,7 +1,7 @@
-"""One frame of motion capture: the record that goes from the decoders of the bridges to the filters.
+"""One frame of motion capture, from the decoder of a bridge to the filter.
 
-A bridge makes it where bytes become numbers, and sends it as soft_robot_suite/BodyPoses. The estimator makes it again
-of that message, and its filter checks it once, body by body.
+A bridge decodes bytes into a frame and sends it as soft_robot_suite/BodyPoses. The estimator reads the message into the
+same record, and its filter checks each body once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class BodyFrame(NamedTuple):
 
     @classmethod
     def of(cls, stamp_ns: int, bodies: Iterable[tuple[str, Numbers, Numbers]]) -> BodyFrame:
-        """From name, p_WB and quat_WB of each body."""
+        """Make a frame from name, p_WB and quat_WB of each body."""
         names, p_WB, quat_WB = [], [], []
         for name, p, quat in bodies:
             names.append(name)
@@ -42,13 +42,13 @@ class BodyFrame(NamedTuple):
 
     @classmethod
     def from_flat(cls, stamp_ns: int, names: Sequence[str], p_WB: Array, quat_WB: Array) -> BodyFrame:
-        """From the flat arrays of a message; ValueError if they have not 3 and 4 numbers of each body."""
+        """Read the flat arrays of a message; ValueError unless each body has 3 and 4 numbers."""
         count = len(names)
         if p_WB.size != 3 * count or quat_WB.size != 4 * count:
             raise ValueError(f'expected {count} poses, got {p_WB.size} and {quat_WB.size} numbers')
         return cls(stamp_ns, tuple(names), p_WB.reshape(count, 3), quat_WB.reshape(count, 4))
 
     def only(self, rows: Sequence[int]) -> BodyFrame:
-        """The bodies in these rows, in this order."""
+        """Return the bodies in these rows, in this order."""
         names = tuple([self.names[k] for k in rows])
         return BodyFrame(self.stamp_ns, names, self.p_WB[rows], self.quat_WB[rows])

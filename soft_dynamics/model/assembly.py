@@ -1,12 +1,12 @@
-"""From a robot file to a chain: each segment type is a choice of primitives, mass placement and material.
+"""Assemble the chain of a robot: each segment type is a choice of primitives, mass placement and material.
 
-arc        ARC (u, v[, h]); difference coordinates are a linear change of them          [Jensen] [Mehl]
+arc        ARC (u, v[, h]); difference coordinates are a linear map of these             [Jensen] [Mehl]
 link       FIXED
 universal  [PRISMATIC z] REVOLUTE y, REVOLUTE x [PRISMATIC z]                            [Wang, eq. 3]
 hinge      REVOLUTE z, then FIXED along y                                               [Godage, eq. 1]
-disc       REVOLUTE z, x (thread), z, x, y (disc): the five angles, gamma less alpha if axis_angle
-           and, for integration, SWING (thread) and BALL (disc), singular nowhere       [Schultz, sec. II]
-base       PRISMATIC x, y, z, REVOLUTE x, y, z in front of all that                     [Mehl, eq. 6, 7]
+disc       REVOLUTE z, x (thread), z, x, y (disc): the five angles, gamma minus alpha if axis_angle
+           and, for integration, SWING (thread) and BALL (disc), without singular poses       [Schultz, sec. II]
+base       PRISMATIC x, y, z, REVOLUTE x, y, z before all others                        [Mehl, eq. 6, 7]
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SPRING = np.dtype(
     [
         ('iq', np.int64),  # first of the five joint angles
         ('length', np.float64),  # of the thread
-        ('inner', np.float64, (3,)),  # rim point of the disc before, in its frame
+        ('inner', np.float64, (3,)),  # rim point of the previous disc, in its frame
         ('outer', np.float64, (3,)),  # rim point of this disc, in its frame
         ('k', np.float64),
         ('rest', np.float64),
@@ -58,14 +58,12 @@ SPRING = np.dtype(
 
 @dataclass
 class Assembly:
-    """A chain under construction, and what the public face of the robot needs to know about it."""
+    """A chain under construction, with the names and indices that `Robot` needs."""
 
     rows: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)  # public coordinates
     frames: dict[str, int] = field(default_factory=dict)  # frame name -> element
-    starts: dict[str, int] = field(
-        default_factory=dict
-    )  # segment name -> element its proximal frame is behind
+    starts: dict[str, int] = field(default_factory=dict)  # segment name -> element before its proximal frame
     rates_of: dict[str, slice] = field(default_factory=dict)  # segment name -> its coordinates
     springs: list[Any] = field(default_factory=list)
     blocks: list[tuple[int, Array, Array]] = field(
@@ -76,7 +74,7 @@ class Assembly:
     nv: int = 0
 
     def element(self, kind: int, **values: Any) -> Any:
-        """Append an element and return its row for further settings."""
+        """Append an element; return its row for further settings."""
         e = np.zeros((), ELEMENT)
         e['kind'], e['iq'], e['iv'] = kind, self.nq, self.nv
         n = values.pop('n', RATES.get(kind, 0))
@@ -99,7 +97,7 @@ class Assembly:
 
 
 def assemble(robot: Description, regular: bool = False) -> Assembly:
-    """Build the chain of a robot; `regular` takes the swing and ball form of discs, which no pose makes singular."""
+    """Build the chain of a robot; `regular` selects swing and ball joints for discs, which have no singular pose."""
     build = Assembly()
     world = build.element(FIXED, shift=robot.base.position)
     world['gx'], world['gy'], world['gz'] = robot.gravity
@@ -143,7 +141,7 @@ def _set_material(e: Any, k: Any, k3: Any, d: Any, rest: Any) -> None:
 
 
 def _lists(material: Material, n: int) -> list[Array]:
-    """(k, k3, d, rest) with what was left out as zeros."""
+    """(k, k3, d, rest), with zeros for omitted lists."""
     given = (material.stiffness, material.cubic_stiffness, material.damping, material.rest)
     return [np.array(values if values else (0.0,) * n, float) for values in given]
 
@@ -266,7 +264,7 @@ def _disc(build: Assembly, s: Disc) -> None:
 
 def _disc_regular(build: Assembly, s: Disc) -> None:
     first = build.nq
-    _, beta, gamma, psi, phi = s.damping  # the swing has one damper for both of its rates
+    _, beta, gamma, psi, phi = s.damping  # one damper serves both rates of the swing
     swing = build.element(SWING)
     _set_material(swing, [0.0] * 2, [0.0] * 2, [beta, beta], [0.0] * 2)
     ball = build.element(BALL, shift=(0.0, 0.0, s.thread_length))

@@ -1,10 +1,10 @@
-"""Messages to NumPy and back; the only place that knows force before torque and linear before angular.
+"""Convert messages to NumPy and back; only this module uses the ROS order (force, torque) and (linear, angular).
 
-Inside the suite wrenches and twists are angular first, quaternions (x, y, z, w), times float seconds or,
-where a stamp must be kept, integer nanoseconds. A quaternion that is not of unit length is a ValueError.
+Inside the suite, wrenches and twists are angular first, quaternions (x, y, z, w), and times float seconds, or integer
+nanoseconds for exact stamps. A quaternion without unit length raises ValueError.
 
-Rotations of single poses go through tf_transformations, as in other ROS nodes; without a ROS installation through the
-functions of transforms3d that it calls.
+Rotations of single poses use tf_transformations, like other ROS nodes; without a ROS installation, the functions of
+transforms3d that it calls.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def pose_from_matrix(X_WB: Array) -> Pose:
 
 
 def body_frame(msg: Flat) -> BodyFrame:
-    """Return the frame of a BodyPoses; ValueError if it has not 3 and 4 numbers of each body."""
+    """Return the frame of a BodyPoses; ValueError unless each body has 3 and 4 numbers."""
     (_, names), (p_WB, quat_WB) = msg.texts, msg.arrays
     return BodyFrame.from_flat(msg.stamp_ns, names, p_WB, quat_WB)
 
@@ -139,7 +139,7 @@ def time_from_ns(ns: int) -> Time:
 
 
 def time_to_seconds(stamp: Time) -> float:
-    """Return the stamp in seconds. A float64 holds today's date to 0.24 us: compare stamps in nanoseconds."""
+    """Return the stamp in seconds. A float64 resolves today's date to 0.24 us: compare stamps in nanoseconds."""
     return time_to_ns(stamp) / _NS
 
 
@@ -164,7 +164,7 @@ _RECORDS: dict[type[Any], Callable[[Any], Any]] = {
 
 
 def record(msg: Any) -> Any:
-    """Return what a sensor's message says as the cores take it; a message of any other type as it is."""
+    """Return the record of a sensor's message for the cores; the message itself if its type is not listed."""
     convert = _RECORDS.get(type(msg))
     return convert(msg) if convert else msg
 
@@ -177,17 +177,17 @@ def message_class(kind: str) -> type[Any]:
 
 
 def float64s(values: ArrayLike) -> array[float]:
-    """Return numbers, flat, in the form that a `float64[]` field takes over without looking at each."""
+    """Return a flat array that a `float64[]` field accepts without checking each number."""
     return array('d', np.asarray(values, dtype=np.float64).tobytes())
 
 
 def flat_writer(message: Any) -> FlatWriter:
-    """For messages that differ from this one in stamp and numbers only; a publisher takes the bytes it writes."""
+    """Create a writer of messages that differ from this one in stamp and numbers only; publishers accept its bytes."""
     return FlatWriter(serialize_message(message), FIELDS[type(message).__name__])
 
 
 def flat_reader(kind: type[Any]) -> FlatReader:
-    """For messages of a raw subscription."""
+    """Create a reader of messages of a raw subscription."""
     return FlatReader(FIELDS[kind.__name__])
 
 

@@ -1,7 +1,7 @@
-"""A constant-curvature segment as a universal joint between two equal links.                       [Wang, lemma 1]
+"""Convert a constant-curvature segment to a universal joint between two equal links.               [Wang, lemma 1]
 
-The tip's position and z axis are the same; the frames differ by a twist about that axis, which must be carried along
-if segments follow (the paper's "same orientation" holds for the axis only).
+Position and z axis of the tip are the same. The frames differ by a twist about that axis, which affects the following
+segments (the paper's "same orientation" holds for the axis only).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class UniversalPose(NamedTuple):
 def from_constant_curvature(phi: float, psi: float, length: float) -> UniversalPose:
     """Universal joint of an arc bent by psi [rad] in the direction phi [rad] with a length [m].
 
-    d = l tan(psi/2)/psi; theta1 = atan2(cos phi sin psi, cos psi), right for psi beyond pi/2 too; theta2 as printed.
+    d = l tan(psi/2)/psi; theta1 = atan2(cos phi sin psi, cos psi), also valid for psi beyond pi/2; theta2 as printed.
 
-    Raises ValueError for |psi| >= pi, where the links would have to be infinitely long.
+    Raises ValueError for |psi| >= pi, where the links become infinitely long.
     """
     if not (abs(psi) < math.pi and length > 0.0 and math.isfinite(phi)):
         raise ValueError(

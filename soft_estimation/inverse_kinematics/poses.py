@@ -1,4 +1,4 @@
-"""Poses as 4 x 4 matrices X_WB, checked once where they come in."""
+"""Poses as 4 x 4 matrices X_WB, checked once on input."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from soft_dynamics.messages.body_frame import BodyFrame
 
 from .kernels import are_rigid
 
-ROTATION_TOLERANCE = 1e-6  # [-] further from orthonormal is not a rounding error
-NEARLY_HALF, ENOUGH_FLIPS = 3.0, 5  # [rad] about z from one sample to the next, and how many
+ROTATION_TOLERANCE = 1e-6  # [-] a larger deviation from orthonormal is not a rounding error
+NEARLY_HALF, ENOUGH_FLIPS = 3.0, 5  # [rad] about z from one sample to the next, and the least number of flips
 
 
 def pose(quat_WB: Any, p_WB: Any) -> Array:
-    """X_WB of a quaternion (x, y, z, w) and a position; ValueError if either is not one."""
+    """Return X_WB of a quaternion (x, y, z, w) and a position; ValueError if either is invalid."""
     p = as_array('p_WB', p_WB)
     if p.shape != (3,):
         raise ValueError(f'p_WB: expected 3 numbers, got shape {p.shape}')
@@ -34,7 +34,7 @@ def pose(quat_WB: Any, p_WB: Any) -> Array:
 
 
 def poses_from_normals(p_WB: Any, z_WB: Any, y_W: Any = (0.0, 1.0, 0.0)) -> Array:
-    """X_WB (n, 4, 4) of places and unit z axes (n, 3), y as near as can be to y_W: for plates of unknown turn."""
+    """Return X_WB (n, 4, 4) of positions and unit z axes (n, 3), y close to y_W: for plates of unknown rotation."""
     p, z, y = as_array('p_WB', p_WB), as_array('z_WB', z_WB), as_array('y_W', y_W)
     y = y - z * (z @ y)[:, None]
     y /= np.linalg.norm(y, axis=1)[:, None]
@@ -44,10 +44,10 @@ def poses_from_normals(p_WB: Any, z_WB: Any, y_W: Any = (0.0, 1.0, 0.0)) -> Arra
 
 
 def flip_axis(R_WB: Any) -> Array:
-    """The unit axis (3,) in a plate B about which recorded R_WB (n, 3, 3) flip by half a turn, one near z.
+    """Return the unit axis (3,) in plate B, near z, about which recorded R_WB (n, 3, 3) flip by half a turn.
 
-    Motion capture takes a square plate for itself turned by half. A flip leaves nothing but this axis where it is, so
-    it is the plate's normal; z is, if there are too few flips to tell them from the plate's own motion meanwhile.
+    Motion capture confuses a square plate with its rotation by half a turn. A flip leaves only this axis in place, so
+    it is the plate's normal. Returns z if there are too few flips to separate them from the plate's own motion.
     """
     R = as_rotation('R_WB', R_WB)
     turns = so3.log(np.swapaxes(R[:-1], 1, 2) @ R[1:])
@@ -59,7 +59,7 @@ def flip_axis(R_WB: Any) -> Array:
 
 
 def as_pose(name: str, X_WB: Any) -> Array:
-    """A checked copy of X_WB (..., 4, 4); ValueError unless all are rigid displacements."""
+    """Return a checked copy of X_WB (..., 4, 4); ValueError unless all are rigid displacements."""
     X = np.array(X_WB, dtype=np.float64)
     if X.shape[-2:] != (4, 4):
         raise ValueError(f'{name}: expected a pose of shape (4, 4), got {X.shape}')
@@ -73,8 +73,8 @@ def as_pose(name: str, X_WB: Any) -> Array:
 
 
 def as_poses(names: Sequence[str], X_WB: Sequence[Any]) -> Array:
-    """Checked copies of many poses (k, 4, 4), named in the error."""
-    with suppress(TypeError, ValueError):  # of which the next line tells
+    """Return checked copies of many poses (k, 4, 4); errors name the pose."""
+    with suppress(TypeError, ValueError):  # the next line reports the error
         poses = np.array(X_WB, dtype=np.float64)
         if poses.shape == (len(names), 4, 4) and are_rigid(poses, ROTATION_TOLERANCE):
             return poses
@@ -82,7 +82,7 @@ def as_poses(names: Sequence[str], X_WB: Sequence[Any]) -> Array:
 
 
 def as_rotation(name: str, R_WB: Any) -> Array:
-    """A checked copy of R_WB (..., 3, 3); ValueError unless all are rotations."""
+    """Return a checked copy of R_WB (..., 3, 3); ValueError unless all are rotations."""
     R = as_array(name, R_WB)
     if R.shape[-2:] != (3, 3):
         raise ValueError(f'{name}: expected a rotation of shape (3, 3), got {R.shape}')
@@ -93,9 +93,9 @@ def as_rotation(name: str, R_WB: Any) -> Array:
 
 
 def accepted(frame: BodyFrame) -> tuple[tuple[str, ...], Array, dict[str, ValueError]]:
-    """Names and X_WB (k, 4, 4) of the bodies of a frame that are poses; and of the others what is wrong.
+    """Return names and X_WB (k, 4, 4) of the valid bodies of a frame, and the errors of the others by name.
 
-    The one check of a frame between its message and the state.
+    This is the only check of a frame on its way from the message to the state.
     """
     _, names, p_WB, quat_WB = frame
     if p_WB.shape != (len(names), 3) or quat_WB.shape != (len(names), 4):
@@ -115,9 +115,9 @@ def accepted(frame: BodyFrame) -> tuple[tuple[str, ...], Array, dict[str, ValueE
 
 
 def poses_from_quaternions(quat_WB: Array, p_WB: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """X_WB (k, 4, 4) of quaternions (k, 4), x, y, z, w, and positions (k, 3); and which of them are poses (k,).
+    """Return X_WB (k, 4, 4) of quaternions (k, 4), x, y, z, w, and positions (k, 3), and which are valid (k,).
 
-    What `poses.pose` refuses is none: a NaN, an infinite place, a quaternion that is not of unit length.
+    Invalid are those that `pose` rejects: NaN, an infinite position, a quaternion that is not of unit length.
     """
     X_WB, good = np.empty((len(quat_WB), 4, 4)), np.empty(len(quat_WB), np.bool_)
     rigid_poses(quat_WB, p_WB, NORM_TOLERANCE, X_WB, good)
@@ -126,7 +126,7 @@ def poses_from_quaternions(quat_WB: Array, p_WB: Array) -> tuple[Array, npt.NDAr
 
 @njit(cache=True)
 def rigid_poses(quat_WB, p_WB, tolerance, X_WB, good):  # type: ignore[no-untyped-def]
-    """Write R(quat/|quat|), p into every X_WB, and whether |quat| is 1 and all is finite into good.
+    """Write R(quat/|quat|), p into every X_WB, and into good whether |quat| is 1 and all numbers are finite.
 
     Shapes: quat_WB (k, 4), p_WB (k, 3), X_WB (k, 4, 4), good (k,).
     """

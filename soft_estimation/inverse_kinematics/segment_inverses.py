@@ -1,7 +1,7 @@
-"""Pose of a segment's end to its coordinates: one exact inverse per model, and how well the model explains the pose.
+"""Inverse kinematics of a segment: the pose of its end to its coordinates, with the unexplained rest.
 
-B is the segment's proximal frame, T its distal one. Each inverse is exact for every pose its model can take within the
-stated limits; of any other pose it gives a near one, and `Fit` says by how much orientation and position are missed.
+B is the segment's proximal frame, T its distal one. Each inverse is exact for every pose that its model can take within
+the stated limits. For any other pose it returns a near one, and `Fit` has the errors of orientation and position.
 All take one pose or many (..., 4, 4); where a pose leaves a choice, `near` decides for the first and each for the next.
 """
 
@@ -17,13 +17,13 @@ from soft_dynamics.geometry import disc_angles, so3
 from .poses import as_pose, as_rotation
 
 STRAIGHT = 1e-7  # [-] below this slant of the tip an arc counts as straight
-FOLDED = 1e-6  # [rad] nearer to half a turn an arc's twist is not told from the direction of its bend
-ROUNDING = 1e-12  # [-] a slant of the tip that may be nothing but rounding of the pose
+FOLDED = 1e-6  # [rad] this close to half a turn, twist and bend direction of an arc cannot be distinguished
+ROUNDING = 1e-12  # [-] a smaller slant of the tip may be rounding of the pose
 TINY = np.finfo(float).tiny  # keeps 0/0 at 0
 
 
 class Fit(NamedTuple):
-    """Coordinates (..., k), and what the model leaves unexplained of each pose; NaN where nothing was measured."""
+    """Coordinates (..., k) and the unexplained part of each pose; NaN where nothing was measured."""
 
     q: Array
     rotation_error: Array | float  # [rad]
@@ -34,9 +34,9 @@ class Fit(NamedTuple):
 
 
 def bend_from_rotation(R_BT: Any) -> Fit:
-    """(u, v) of an arc from the turn of its tip, R_BT = exp([(u, v, 0)]x) Rz(twist).            [Jensen, eq. 2]
+    """Return (u, v) of an arc from the rotation of its tip, R_BT = exp([(u, v, 0)]x) Rz(twist).     [Jensen, eq. 2]
 
-    The twist, which no arc has, is the rotation error. Limit: a bend below pi; R does not tell phi from phi - 2 pi.
+    An arc has no twist; the twist is the rotation error. Limit: a bend below pi; R cannot tell phi from phi - 2 pi.
     """
     return _bend(as_rotation('R_BT', R_BT))
 
@@ -47,7 +47,7 @@ def _bend(R: Array) -> Fit:
     phi, axis = np.arctan2(sine, z), np.array([-y, x]) / np.maximum(sine, TINY)
     twist = np.abs(np.arctan2(R[..., 1, 0] - R[..., 0, 1], R[..., 0, 0] + R[..., 1, 1]))
     back = (sine < FOLDED) & (z < 0.0)
-    if np.any(back):  # the twist is taken as none, and R + R^T tells the axis
+    if np.any(back):  # assume no twist; R + R^T gives the axis
         angle = 0.5 * np.arctan2(R[..., 1, 0] + R[..., 0, 1], R[..., 0, 0] - R[..., 1, 1])
         way = np.array([np.cos(angle), np.sin(angle)])
         axis = np.where(back, np.where(np.sum(way * axis, 0) < 0.0, -way, way), axis)
@@ -56,9 +56,10 @@ def _bend(R: Array) -> Fit:
 
 
 def arc_from_pose(X_BT: Any, length: float | None = None) -> Fit:
-    """(u, v, h) of an arc from the pose of its tip; with a given length h [m], (u, v).      [Jensen, eq. 2, 3]
+    """Return (u, v, h) of an arc from the pose of its tip; with a given length h [m], (u, v).      [Jensen, eq. 2, 3]
 
-    The turn gives the bend, the position its length and, beyond half a turn, which way round. Limit: a bend below 2 pi.
+    The rotation gives the bend; the position gives the length and, beyond half a turn, the direction. Limit: a bend
+    below 2 pi.
     """
     X = as_pose('X_BT', X_BT)
     bend, rotation_error, _ = _bend(X[..., :3, :3])
@@ -69,13 +70,13 @@ def arc_from_pose(X_BT: Any, length: float | None = None) -> Fit:
     if length is None:
         backwards, far_backwards = short.q[..., 2] <= 0.0, far.q[..., 2] <= 0.0
         better = np.where(backwards == far_backwards, better, backwards)
-    better &= phi[..., 0] > STRAIGHT  # a whole turn, which ends where it began, is taken as none
+    better &= phi[..., 0] > STRAIGHT  # a whole turn, which ends where it began, counts as none
     q = np.where(better[..., None], far.q, short.q)
     return Fit(q, rotation_error, np.where(better, far.position_error, short.position_error))
 
 
 def arc_from_position(p_BT: Any, length: float | None = None) -> Fit:
-    """(u, v, h) of an arc from the position of its tip alone; with a given length h [m], (u, v).      [Mehl, eq. 3]
+    """Return (u, v, h) of an arc from the position of its tip alone; with a given length h [m], (u, v).   [Mehl, eq. 3]
 
     tan(phi/2) = |p_xy|/p_z,  h = |p| (phi/2)/sin(phi/2)      Limits: a bend below 2 pi, and a tip not at the base.
     """
@@ -86,7 +87,7 @@ def arc_from_position(p_BT: Any, length: float | None = None) -> Fit:
     across = np.hypot(x, y)
     half = np.arctan2(across, z)
     if np.any((across == 0.0) & (z < 0.0)):
-        raise ValueError(f'p_BT: expected a tip that an arc reaches, got {p.tolist()} behind the base')
+        raise ValueError(f'p_BT: expected a tip within reach of an arc, got {p.tolist()} behind the base')
     bend = (2.0 * half / np.maximum(across, TINY))[..., None] * np.stack([-y, x], -1)
     if length is not None:
         return _arc_through(bend, p, length)
@@ -95,12 +96,12 @@ def arc_from_position(p_BT: Any, length: float | None = None) -> Fit:
 
 
 def differences_from_pose(X_BT: Any, rest_length: float, lever: float, extensible: bool = True) -> Fit:
-    """(Delta_x, Delta_y[, delta_L]) from the pose of the tip: d v, -d u, h - L0. Limits: `arc_from_pose`.  [Mehl]"""
+    """Return (Delta_x, Delta_y[, delta_L]) from the tip's pose: d v, -d u, h - L0. Limits: `arc_from_pose`. [Mehl]"""
     return _to_differences(arc_from_pose(X_BT, None if extensible else rest_length), rest_length, lever)
 
 
 def differences_from_position(p_BT: Any, rest_length: float, lever: float, extensible: bool = True) -> Fit:
-    """(Delta_x, Delta_y[, delta_L]) from the tip's position alone. Limits: `arc_from_position`.        [Mehl, eq. 3]"""
+    """Return (Delta_x, Delta_y[, delta_L]) from the tip's position. Limits: `arc_from_position`.     [Mehl, eq. 3]"""
     return _to_differences(arc_from_position(p_BT, None if extensible else rest_length), rest_length, lever)
 
 
@@ -110,7 +111,7 @@ def _to_differences(fit: Fit, rest_length: float, lever: float) -> Fit:
 
 
 def _arc_through(bend: Array, p_BT: Array, length: float | None) -> Fit:
-    """The arc of this bend that ends nearest to p: p = h g(u, v)."""
+    """Return the arc of this bend that ends nearest to p: p = h g(u, v)."""
     phi = np.linalg.norm(bend, axis=-1)
     f1, f2 = np.sinc(phi / np.pi), 0.5 * np.sinc(0.5 * phi / np.pi) ** 2
     g = np.stack([f2 * bend[..., 1], -f2 * bend[..., 0], f1], -1)
@@ -123,13 +124,13 @@ def _arc_through(bend: Array, p_BT: Array, length: float | None) -> Fit:
 
 
 def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit:
-    """(d1, theta1, theta2, d2) of a universal segment, or (theta1, theta2) if its links are fixed.     [Wang, eq. 4]
+    """Return (d1, theta1, theta2, d2) of a universal segment, or (theta1, theta2) of fixed links.     [Wang, eq. 4]
 
     theta1 = atan2(-R31, R11), theta2 = atan2(-R23, R22), right in every quadrant. With e the base's and n the tip's
     z axis, p = d1 e + d2 n = s (n + e) + r (n - e): two orthogonal directions, so no branch and no small sine,
         s = p.(n + e)/|n + e|^2     r = p.(n - e)/(|n - e|^2 + ROUNDING^2)     d1 = s - r,  d2 = s + r
-    In the straight pose only the sum shows: both links get half. Next to it an error of the pose counts 1/bend times in
-    their difference; no link gets a negative length by it, |r| <= |s|. Limit: not folded back (n = -e).
+    The straight pose determines only the sum; both links get half. Near it, an error of the pose enters their
+    difference multiplied by 1/bend; |r| <= |s| keeps lengths from becoming negative. Limit: not folded back (n = -e).
     """
     X = as_pose('X_BT', X_BT)
     R, p, e = X[..., :3, :3], X[..., :3, 3], np.array([0.0, 0.0, 1.0])
@@ -159,7 +160,7 @@ def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit
 
 
 def hinge_from_pose(X_BT: Any, length: float, offset: float = 0.0, near: float = 0.0) -> Fit:
-    """theta of a hinge about z followed by a link along y, the turn nearest to `near` [rad].         [Godage, eq. 1]"""
+    """Return theta of a hinge about z followed by a link along y, the turn nearest to `near` [rad]. [Godage, eq. 1]"""
     X = as_pose('X_BT', X_BT)
     R = X[..., :3, :3]
     angle = np.arctan2(R[..., 1, 0] - R[..., 0, 1], R[..., 0, 0] + R[..., 1, 1])
@@ -171,11 +172,11 @@ def hinge_from_pose(X_BT: Any, length: float, offset: float = 0.0, near: float =
 
 
 def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle: bool = True) -> Fit:
-    """(alpha, beta, gamma, psi, phi) of a disc at the end of its thread, the solution nearest to `near`.  [Schultz]
+    """Return (alpha, beta, gamma, psi, phi) of a disc at its thread's end, the solution nearest to `near`. [Schultz]
 
-    The direction of the thread gives alpha and beta, the disc's turn against it the others; there are always several
-    solutions: (alpha + pi, -beta) is the same thread. Straight (beta = 0) alpha, at psi = +-pi/2 phi, keep the value
-    of `near` and gamma takes up the rest: the pose is exact all the same. Limit: a disc not at its root.
+    The direction of the thread gives alpha and beta, the rotation of the disc relative to it the others. There are
+    always several solutions: (alpha + pi, -beta) is the same thread. Straight (beta = 0) alpha, at psi = +-pi/2 phi,
+    keep the value of `near` and gamma takes up the rest; the pose stays exact. Limit: a disc not at its root.
     """
     X = as_pose('X_BT', X_BT)
     p = X[..., :3, 3].reshape(-1, 3)
@@ -183,7 +184,7 @@ def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle
     if not np.all(reach > 0.0):
         raise ValueError('X_BT: expected a disc away from its root, got position 0')
     shear = np.eye(5)
-    shear[2, 0] = -1.0 if axis_angle else 0.0  # the joint's gamma is the public one less alpha
+    shear[2, 0] = -1.0 if axis_angle else 0.0  # the joint's gamma is the public one minus alpha
     start = shear @ (np.zeros(5) if near is None else as_array('near', near))
     joints = disc_angles.of_poses(p / reach[:, None], X[..., :3, :3].reshape(-1, 3, 3), start, ROUNDING)
     q = np.asarray(np.linalg.solve(shear, joints.T).T, np.float64)
@@ -192,7 +193,7 @@ def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle
 
 
 def base_angles(R_0B: Array, near: Array) -> Array:
-    """(n, 3) angles of R = Rx Ry Rz over time, the first nearest to `near`, each to the one before.   [Mehl, eq. 7]
+    """Return (n, 3) angles of R = Rx Ry Rz over time, the first near `near`, each near the last.   [Mehl, eq. 7]
 
     At a second angle of +-pi/2 the third keeps its value and the first takes up the rest.
     """
@@ -201,11 +202,11 @@ def base_angles(R_0B: Array, near: Array) -> Array:
 
 
 def continued(angles: Array, near: Array) -> Array:
-    """Angles (k,) or, over time, (n, k) moved by whole turns: the first near `near` (k,), each near the one before."""
+    """Return angles (k,) or, over time, (n, k) shifted by whole turns: the first near `near`, each near the last."""
     rows = near + _wrapped(angles.reshape(-1, near.size) - near)
     return np.asarray(np.unwrap(rows, axis=0).reshape(angles.shape))
 
 
 def _wrapped(angle: Array) -> Array:
-    """From -pi to pi."""
+    """Return the angle wrapped to -pi to pi."""
     return np.remainder(angle + np.pi, 2.0 * np.pi) - np.pi

@@ -13,17 +13,21 @@ from .sensors.bodies import PoseNoise
 
 @dataclass(frozen=True)
 class FilterConfig(SensorNoise):
-    """Noise of the sensors and how the filter treats doubtful samples."""
+    """Noise of the sensors and handling of outliers."""
 
     process: ProcessNoise = ProcessNoise()
-    gate_probability: float = quantity(0.9999, doc='with which a right sample passes the gate')
-    misfit: float = quantity(
-        3.0, doc='by which the model may miss a sample in the gate, in units of noise and misfit'
+    gate_probability: float = quantity(0.9999, doc='probability that a correct sample passes the gate')
+    misfit: float = quantity(3.0, doc='model error that the gate allows, in units of noise and misfit')
+    history: float = quantity(0.25, unit='s', doc='how late a sample may arrive')
+    recovery_time: float = quantity(
+        0.1,
+        unit='s',
+        doc='time of rejections after which the state counts as lost',
     )
-    history: float = quantity(0.25, unit='s', doc='samples may come this late')
-    recovery_time: float = quantity(0.1, unit='s', doc='of refusals only, after which the state is lost')
-    start_spread: float = quantity(1.0, unit='rad or m', doc='of the coordinates at the start')
-    start_rate_spread: float = quantity(5.0, unit='rad/s or m/s', doc='of the rates at the start')
+    start_spread: float = quantity(1.0, unit='rad or m', doc='initial standard deviation of the coordinates')
+    start_rate_spread: float = quantity(
+        5.0, unit='rad/s or m/s', doc='initial standard deviation of the rates'
+    )
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

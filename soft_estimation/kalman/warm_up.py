@@ -1,4 +1,4 @@
-"""Compile what a filter needs, so that the first samples do not wait for it."""
+"""Compiles what a filter needs, so that the first samples do not wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sensors import SENSORS
 
 
 def warm_up(estimator: Any, robot: Robot, sensors: Sequence[Sensor]) -> None:
-    """Show the robot at rest to a filter that is not used afterwards."""
+    """Feed a throw-away filter with the robot at rest."""
     of_kind = {sensor: SENSORS[sensor.kind] for sensor in sensors}
     bodies = [kind.at_rest(robot, sensor) for sensor, kind in of_kind.items() if kind.is_body]
     frame = BodyFrame.of(0, [(f.names[0], f.p_WB[0], f.quat_WB[0]) for f in bodies])

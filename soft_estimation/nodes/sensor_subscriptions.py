@@ -1,4 +1,4 @@
-"""The topics of the sensors, and what their messages tell a filter."""
+"""Topics of the sensors: turns messages into samples and feeds them to a filter."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from soft_estimation.nodes.estimator_config import Setup
 from soft_estimation.scheduler import Ready, Sample, Scheduler
 
 NEWEST = QoSProfile(depth=1, reliability=SENSOR.reliability)
-EVERY = QoSProfile(depth=1000, reliability=SENSOR.reliability)  # with at_samples no sample is to be lost
+EVERY = QoSProfile(depth=1000, reliability=SENSOR.reliability)  # with at_samples no sample may be lost
 
 
 class _Ours(NamedTuple):
-    """Which rows of a frame with these names are of our bodies; None: all of them."""
+    """The rows of our bodies in a frame with these names; None: all."""
 
     names: Sequence[str]
     rows: list[int] | None
 
 
 class SensorInputs:
-    """Subscribes to the sensors of a setup, offers each of their messages as a Sample and feeds those that it is given.
+    """Subscribes to the sensors of a setup, turns each message into a Sample, and feeds samples to a filter.
 
-    One kind of sensor leads, the best that is heard: the node is woken by its messages. Of the others, and of the
-    pressures, it takes in passing what is there by then, of each sensor the newest message; once the state is out, if
-    the leader sees the shape: then what is in passing is newer than its sample, and can wait for the next.
+    One kind of sensor leads: the best one heard. Only its messages wake the node. When one arrives, the node also takes
+    the newest waiting message of each other sensor and all pressures. If the leader shows the shape, it takes them
+    after the state is out: they are newer than the leader's sample and can wait for the next.
 
-    pressure, wrench_B: the last ones that were fed, the wrench about the base and in its axes; None before.
+    pressure, wrench_B: the last ones fed, the wrench about the base and in its axes; None before.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class SensorInputs:
         self._leading = ''
 
     def close(self) -> None:
-        """Hear nothing any more."""
+        """Remove the subscriptions."""
         for subscription in self._topics:
             self._node.destroy_subscription(subscription)
         self._topics = {}
 
     def follow(self, leading: str) -> None:
-        """Let the messages of a kind of sensor wake the node, and take the others in passing."""
+        """Let only the messages of the leading kind wake the node."""
         if leading == self._leading:
             return
         self._leading = leading
@@ -93,7 +93,7 @@ class SensorInputs:
             self._node.executor.wake()
 
     def feed(self, estimator: Any, ready: Ready) -> bool:
-        """Give a sample to a filter; whether a state can be due with it. ValueError: it is refused."""
+        """Feed a sample to a filter; whether a state can be due with it. ValueError if the sample is rejected."""
         sample, t, _ = ready
         if sample.kind in self._bodies:
             return self._feed_bodies(estimator, sample)
@@ -105,7 +105,7 @@ class SensorInputs:
         return True
 
     def flush(self, estimator: Any) -> None:
-        """Feed the poses that wait for others."""
+        """Feed poses that wait for others."""
         for kind, collector in self._collectors.items():
             for frame in collector.flush():
                 try:
@@ -144,7 +144,9 @@ class SensorInputs:
         return subscription
 
     def _on_frame(self, kind: str, msg: Flat) -> None:
-        for subscription in self._single_bodies.pop(kind, ()):  # frames have it all, at a fifth of the cost
+        for subscription in self._single_bodies.pop(
+            kind, ()
+        ):  # frames have the same poses at a fifth of the cost
             del self._topics[subscription]
             self._node.destroy_subscription(subscription)
 
@@ -166,7 +168,7 @@ class SensorInputs:
         return any(fed)
 
     def _feed_frame(self, estimator: Any, frame: BodyFrame) -> bool:
-        """A body that is wrong is refused, the others are good; whether there are any."""
+        """Feed a frame and refuse its invalid bodies; whether it has any other."""
         if not frame.names:
             return False
         refused: dict[str, ValueError] = estimator.feed_frame(self._scheduler.seconds(frame.stamp_ns), frame)
@@ -185,7 +187,7 @@ class SensorInputs:
     def _feed_sensor(self, estimator: Any, sample: Sample, t: float) -> bool:
         kind = SENSORS[sample.kind]
         if self._setup.sees and not kind.shows_shape and not estimator.located:
-            return False  # it cannot tell from which pose to begin
+            return False  # it cannot tell from which pose to start
         measured = record(sample.message)
         kind.feed(estimator, sample.name, t, measured)
         if sample.kind == 'ft':
@@ -193,7 +195,7 @@ class SensorInputs:
         return True
 
     def _pressures(self, msg: Flat) -> Array:
-        """[Pa] in the order of the robot file."""
+        """Return pressures [Pa] in the order of the robot file."""
         (_, names, *_), (pressure,) = msg.texts, msg.arrays
         if names is not self._chambers[0]:
             missing = [name for name in self._setup.robot.chamber_names if name not in names]

@@ -1,4 +1,4 @@
-"""The state of the robot, at a fixed rate, from any mix of its sensors: `state`."""
+"""Node that publishes `state` from any mix of the robot's sensors."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from soft_estimation.nodes.sensor_subscriptions import SensorInputs
 from soft_estimation.nodes.state_message import StateMessage
 from soft_estimation.scheduler import Ready, Sample, Scheduler
 
-JUMP_LIMIT_NS = 500_000_000  # a simulated clock that goes back further belongs to a bag that starts over
-OLD = 0.25  # [s] a newest sample of more than that age is worth a warning
-FAILURES = (ValueError, ArithmeticError, SoftRobotError)  # of a filter that was led astray
+JUMP_LIMIT_NS = 500_000_000  # [ns] a simulated clock that goes back further means a restarted bag
+OLD = 0.25  # [s] warn if the newest sample is older
+FAILURES = (ValueError, ArithmeticError, SoftRobotError)  # of a filter with wrong input
 
 
 class StateEstimator(ManagedNode):
-    """Feeds the sensors to the filter as they come and asks it for the state of now. Parameters apply at configure.
+    """Feeds sensor samples to the filter and publishes the current state. Parameters apply at configure.
 
-    The state is published as soon as a sample of the leading sensor is there (of tracked bodies: of all of them), but
-    no more often than `rate`; and whenever one and a half periods have passed without: a state between two samples that
-    come at the same rate would only hold up the next one.
+    It publishes when a sample of the leading sensor arrives (for tracked bodies: of all of them), at most `rate` times
+    per second. After one and a half periods without a sample it publishes a prediction. A state between two samples of
+    the same rate would only delay the next one.
     """
 
     config: Config
@@ -44,16 +44,16 @@ class StateEstimator(ManagedNode):
     def __init__(self) -> None:
         super().__init__('state_estimator')
         bind_config(self, Config)
-        numba.set_num_threads(1)  # a single state is done sooner than a second thread wakes up
+        numba.set_num_threads(1)  # a second thread takes longer to wake up than a state to compute
         self._setup = Setup.of(self.config)
-        self._estimator = self._setup.make_filter()  # what it refuses is refused now
+        self._estimator = self._setup.make_filter()  # so that errors show at start
         self._clock: Any = self.get_clock()
         self._stamps = StampClock(self._setup.robot.description.safety.state_timeout)
         self._publisher = self.create_publisher(SoftState, 'state', STATE)
         self._diagnostics = Diagnostics(self, self._setup.robot.name, {'state': self._status})
-        self._inputs: SensorInputs | None = None  # while configured
+        self._inputs: SensorInputs | None = None  # None unless configured
         self._loads: LoadOutputs | None = None
-        self._watchdog: MessageWatchdog | None = None  # while active
+        self._watchdog: MessageWatchdog | None = None  # None unless active
 
     # ---- lifecycle -----------------------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class StateEstimator(ManagedNode):
         return super().on_cleanup(state)
 
     def _start_over(self) -> None:
-        """Forget all samples. Times of the filter count from the first one on."""
+        """Discard all samples. Times of the filter count from the next one."""
         self._estimator = self._setup.make_filter()
         self._scheduler.start_over()
         self._sources: set[str] = set()
@@ -107,7 +107,7 @@ class StateEstimator(ManagedNode):
     # ---- samples -------------------------------------------------------------------------------------------------
 
     def _on_sample(self, sample: Sample) -> None:
-        """Let a sample in: at once, or with `at_samples` in the order of stamps."""
+        """Take a sample: at once, or with `at_samples` in order of stamps."""
         now_ns = self._clock_ns()
         try:
             in_turn = self._scheduler.add(sample, now_ns)
@@ -118,7 +118,7 @@ class StateEstimator(ManagedNode):
             self._take(ready)
 
     def _take(self, ready: Ready) -> None:
-        """Feed a sample whose turn it is, and publish the state if it is due with it."""
+        """Feed a sample, and publish the state if one is due."""
         (sample, _, now), inputs = ready, self._inputs
         if inputs is None:
             return
@@ -129,8 +129,8 @@ class StateEstimator(ManagedNode):
             return
         self._sources.add(sample.kind)
         if sample.kind not in self._showing:
-            with suppress(*FAILURES):  # of which the next state tells
-                self._estimator.catch_up()  # now, and not when the next frame waits for it
+            with suppress(*FAILURES):  # the next state reports the error
+                self._estimator.catch_up()  # so that the next frame need not wait for it
             return
         self._samples.tick(self._now_ns * 1e-9)
         leads = self._scheduler.leads(sample.kind, now)
@@ -155,7 +155,7 @@ class StateEstimator(ManagedNode):
             self._publish(self._scheduler.seconds(now_ns))
 
     def _publish(self, t: float) -> None:
-        """The state at time t since the start, unless nothing has shown the shape for long."""
+        """Publish the state at time t since the start, unless the shape was not seen for too long."""
         self._scheduler.asked = t
         try:
             if not self._estimator.located or t - self._seen_at() > self._setup.config.blackout_limit:
@@ -170,14 +170,14 @@ class StateEstimator(ManagedNode):
             self._estimator.bodies.look()
         except FAILURES as error:
             self._failures += 1
-            self.get_logger().warning(f'the state is lost, starting anew: {error}', throttle_duration_sec=5.0)
+            self.get_logger().warning(f'lost the state, restarting: {error}', throttle_duration_sec=5.0)
             self._start_over()
             return
         self._sources.clear()
         self._states.tick(self._now_ns * 1e-9)
 
     def _seen_at(self) -> float:
-        """When the last sample was measured that was let in and shows the shape."""
+        """Return when the last accepted sample that shows the shape was measured."""
         return float(self._estimator.shown_at if self._setup.sees else self._estimator.accepted_at)
 
     def _clock_ns(self) -> int:
@@ -213,28 +213,28 @@ class StateEstimator(ManagedNode):
             if verdict.level == OK or self._refused > self._tallied[2]:
                 verdict = self._doubts(now_ns) or verdict
             values |= self._estimator.report()
-        except FAILURES as error:  # the next state finds out too, and starts anew
-            verdict = Status(ERROR, f'the state is lost: {error}')
+        except FAILURES as error:  # the next state meets the same error and restarts
+            verdict = Status(ERROR, f'lost the state: {error}')
         if self._loads is not None:
             values |= self._loads.report()
         return verdict._replace(values=values)
 
     def _doubts(self, now_ns: int) -> Status | None:
-        """What is wrong with samples that do come."""
+        """Return a status if samples arrive but are not usable."""
         let_in, left_out = self._estimator.tally
         before, self._tallied = self._tallied, (let_in, left_out, self._refused)
         let_in, left_out = let_in - before[0], left_out - before[1] + self._refused - before[2]
         is_live = not self._setup.config.at_samples and self._scheduler.start_ns is not None
         now = self._scheduler.seconds(now_ns) if is_live else self._scheduler.asked
         age = now - self._seen_at()
-        what = f'{left_out} of {let_in + left_out} samples came too late or were refused'
+        what = f'{left_out} of {let_in + left_out} samples were late or refused'
         if left_out > let_in or age > self._setup.config.blackout_limit:
-            last = f', none was let in for {age:.1f} s' if math.isfinite(age) else ''
+            last = f', none accepted for {age:.1f} s' if math.isfinite(age) else ''
             return Status(ERROR, f'{what}{last}{": " if self._refusal else ""}{self._refusal}')
         if not self._estimator.is_explained:
-            return Status(ERROR, 'no state: the innovations are larger than noise and misfit explain')
+            return Status(ERROR, 'no state: noise and misfit do not explain the innovations')
         if age > OLD:
-            return Status(WARN, f'the newest sample let in is {age:.2f} s old')
+            return Status(WARN, f'the newest accepted sample is {age:.2f} s old')
         misplaced = '; '.join(self._estimator.bodies.lines())
         return Status(WARN, misplaced) if misplaced else None
 

@@ -89,7 +89,7 @@ def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(
         node.trigger_configure()
     response = node._on_emergency_stop(None, Trigger.Response())
     assert response.success
-    assert 'not active, stopped all the same' in response.message
+    assert 'not active; stopped for the next activation' in response.message
     if not configured:
         node.trigger_configure()
     assert mode_when_active() is Mode.STOPPED
@@ -130,7 +130,7 @@ def test_a_trajectory_beyond_the_limits_or_too_large_is_refused(
     followed = node.loop._reference
     hear(node, '/reference/configuration', trajectory((0.01, [0.5] * 8)))
     assert node.refused == 1
-    assert 'reference refused: trajectory with a rate of segment1_theta1 beyond 20' in capfd.readouterr().err
+    assert 'reference refused: trajectory has a rate of segment1_theta1 beyond 20' in capfd.readouterr().err
     assert node.loop._reference is followed
     for points, refused in ((1900, 1), (2500, 2)):
         dense = trajectory(*((0.01 * k, [0.1] * 8) for k in range(1, points)))
@@ -199,10 +199,10 @@ def test_losing_control_is_a_warning_and_a_stop_an_error_told_once_a_second(
     assert '[WARN]' in line
     assert 'venting: no state' in line
     assert not lines(0.02, Mode.FOLLOWING, '')
-    assert not lines(0.03, Mode.VENTING, 'state that jumps')
-    (line,) = lines(1.02, Mode.VENTING, 'state that jumps')
-    assert 'venting: state that jumps' in line
-    assert not lines(9.0, Mode.VENTING, 'state that jumps')
+    assert not lines(0.03, Mode.VENTING, 'state jumps')
+    (line,) = lines(1.02, Mode.VENTING, 'state jumps')
+    assert 'venting: state jumps' in line
+    assert not lines(9.0, Mode.VENTING, 'state jumps')
     (line,) = lines(9.0, Mode.STOPPED, 'emergency stop')
     assert '[ERROR]' in line
 

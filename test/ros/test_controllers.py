@@ -297,7 +297,7 @@ def test_a_bridge_that_does_not_follow_ends_the_reference(
     assert arm.highest > 20e3, process.stderr
     share = None if trouble == 'silence' else 0.0
     arm.until_vented()
-    told = 'no measured pressures for 0.5 s' if trouble == 'silence' else 'chambers that stay empty'
+    told = 'no measured pressures for 0.5 s' if trouble == 'silence' else 'chambers stay empty'
     assert told in process.stderr
     share = 1.0
     node.spin_for(1.0)
@@ -315,7 +315,7 @@ def test_a_bridge_that_does_not_follow_ends_the_reference(
         (
             CONFIGURATION,
             {'robot': 'fabric_arm', 'law': 'predictive'},
-            'robot fabric_arm: expected no discs, which the predictive law cannot linearise',
+            'robot fabric_arm: expected no discs; the predictive law cannot linearise them',
         ),
         (CONFIGURATION, {'law': 'best'}, "law must be feedback or predictive, got 'best'"),
     ],

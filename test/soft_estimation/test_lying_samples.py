@@ -58,7 +58,7 @@ def test_a_body_that_slips_by_three_centimetres_is_named_and_moves_the_state_lit
         assert f.bodies.lines() == [] or t >= 1.0
     (line,) = f.bodies.lines()
     assert line.startswith(f'mocap body {body}: ')
-    assert line.endswith('cm from where the model and the other bodies say')
+    assert line.endswith('cm from where the model and the other bodies place it')
     assert max(off[100:]) < 0.06
     assert max(off[140:]) < max(0.02, 1.5 * max(off[50:100]))
     assert f.resets == 0
@@ -117,7 +117,7 @@ def test_frozen_samples_are_refused(kind: str) -> None:
         feed(k * PERIOD)
     last = f.accepted_at
     f.feed_pressure(1.0, np.full(16, 1e3 + 0.06 * arm.description.actuation.pressure_max))
-    with pytest.raises(ValueError, match='frozen, the same to the last bit while the pressures move'):
+    with pytest.raises(ValueError, match='frozen, bit-identical while the pressures move'):
         feed(1.0)
     assert f.accepted_at == last
 

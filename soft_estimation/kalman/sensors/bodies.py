@@ -23,56 +23,62 @@ from ..pose_kernels import correct_by_poses, pose_reading
 from ..process_model import Belief, Process
 from .sensor_kind import SensorKind
 
-OPEN_PLACE = 1.0  # [m] noise of a place that tells nothing
+OPEN_PLACE = 1.0  # [m] noise of an uninformative position
 
 
 @dataclass(frozen=True)
 class BodyNoise:
     """Parameters: noise of tracked bodies, and what the model misses of the segments between them."""
 
-    mocap_rotation_noise: float = quantity(2e-3, unit='rad', doc='of a body in motion capture')
-    mocap_position_noise: float = quantity(3e-4, unit='m', doc='of a body in motion capture')
-    vive_rotation_noise: float = quantity(5e-3, unit='rad', doc='of a Vive tracker')
-    vive_position_noise: float = quantity(1.5e-3, unit='m', doc='of a Vive tracker')
+    mocap_rotation_noise: float = quantity(2e-3, unit='rad', doc='rotation noise of a body in motion capture')
+    mocap_position_noise: float = quantity(3e-4, unit='m', doc='position noise of a body in motion capture')
+    vive_rotation_noise: float = quantity(5e-3, unit='rad', doc='rotation noise of a Vive tracker')
+    vive_position_noise: float = quantity(1.5e-3, unit='m', doc='position noise of a Vive tracker')
     place_misfit: float = quantity(
-        0.05, unit='1/rad', doc="of the place of a bent segment's end, in parts of its length"
+        0.05,
+        unit='1/rad',
+        doc="model error of the place of a bent segment's end, relative to its length",
     )
-    twist_misfit: float = quantity(0.1, unit='1/rad', doc='of a bent segment, in parts of its squared bend')
+    twist_misfit: float = quantity(
+        0.1,
+        unit='1/rad',
+        doc='model error of the twist of a bent segment, relative to its squared bend',
+    )
     misfit_samples: float = quantity(
-        36.0, doc='poses of a body that share a misfit, because it lasts as long as the bend'
+        36.0, doc='number of successive poses of a body that share one model error'
     )
 
 
 class Places(NamedTuple):
-    """Of k tracked frames, base to tip.
+    """Places of k tracked frames, base to tip.
 
-    frames (k, 4): index of the frame and how many coordinates lie before it, then the same of the frame it refers to
-    (-1, 0: the world). parent (k,): which of the k that is, negative if none.
+    frames (k, 4): index of the frame and number of coordinates before it, then the same of its reference frame
+    (-1, 0: the world). parent (k,): which of the k is the reference, negative if none.
     """
 
     frames: npt.NDArray[np.int64]
     parent: npt.NDArray[np.int64]
-    p_FS: Array  # [m] where on its frame each sensor sits
-    p_ref: Array  # [m] the same of the sensor it refers to
-    starts: npt.NDArray[np.int64]  # how many coordinates lie before each frame of the robot
+    p_FS: Array  # [m] position of each sensor on its frame
+    p_ref: Array  # [m] the same for its reference sensor
+    starts: npt.NDArray[np.int64]  # number of coordinates before each frame of the robot
 
 
 class PoseSet(NamedTuple):
     """Poses X_MF (k, 4, 4) of frames at one time, in the world of the robot file.
 
-    Each refers to the seen frame before it, so that what the model does not explain of one segment (twist, length) does
-    not look like a bend of all those behind it.
+    Each refers to the seen frame before it, so that a model error of one segment (twist, length) does not look like a
+    bend of all segments behind it.
     """
 
     t: float
     sensors: tuple[str, ...]
-    X_WS: Array  # as they were measured
+    X_WS: Array  # as measured
     X_MF: Array
-    X_ref: Array  # of the frames they refer to
+    X_ref: Array  # poses of the reference frames
     place: Places
-    variance: Array  # (k, 4) of rotation and position, of the pose and of the one it refers to
-    misfit: Array  # (2,) of a segment's end, see pose_kernels.add_misfit
-    samples: float  # that share a misfit
+    variance: Array  # (k, 4) of rotation and position, of the pose and of its reference
+    misfit: Array  # (2,) see pose_kernels.add_misfit
+    samples: float  # samples that share a misfit
 
     @property
     def doubt(self) -> tuple[Array, Array, float]:
@@ -80,7 +86,7 @@ class PoseSet(NamedTuple):
 
     @property
     def showing(self) -> int:
-        """Those behind the base."""
+        """Number of bodies behind the base."""
         return int(np.count_nonzero(self.place.frames[:, 1] > self.place.starts[0]))
 
     @property
@@ -92,21 +98,21 @@ class PoseSet(NamedTuple):
         return self.X_WS
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
-        """Innovations (log R_meas R^T, p_MS_meas - p_MS), world axes, made white: see pose_kernels.pose_reading."""
+        """Return white innovations (log R_meas R^T, p_MS_meas - p_MS), world axes: see pose_kernels.pose_reading."""
         X_M, J_tip = process.robot.frames_and_jacobian(x[: process.n])
         measured = self.X_MF, self.X_ref
         white, white_H, *check = pose_reading(X_M, J_tip, measured, self.place, self.doubt, process.size)
         return Reading(white, white_H, np.ones(white.size), tuple(check))
 
     def correct(self, process: Process, belief: Belief, _pressure: Array, rule: Array) -> Correction:
-        """As of what is read, in one go."""
+        """Read and correct in one call."""
         frames, measured = process.robot.frames_and_jacobian(belief.x[: process.n]), (self.X_MF, self.X_ref)
         after = np.empty_like(belief.x), np.empty_like(belief.P), np.empty(len(self.sensors))
         let_in = correct_by_poses(belief[1:], frames, measured, self.place, self.doubt, rule, after)
         return Correction(*after, let_in)
 
     def with_open_places(self, bodies: Collection[str]) -> PoseSet:
-        """The same, but of these bodies only the directions count."""
+        """Return the same set, with only the directions of these bodies."""
         variance = self.variance.copy()
         for k, (sensor, parent) in enumerate(zip(self.sensors, self.place.parent, strict=True)):
             if sensor in bodies:
@@ -122,7 +128,7 @@ class PoseSet(NamedTuple):
         return self._part(np.arange(k, len(self.sensors))) if k else self
 
     def without(self, k: int) -> PoseSet:
-        """Who referred to k refers to what k refers to."""
+        """Return the set without k; what referred to k then refers to k's reference."""
         frames, parent, p_ref = self.place.frames.copy(), self.place.parent.copy(), self.place.p_ref.copy()
         X_ref, variance, orphan = self.X_ref.copy(), self.variance.copy(), parent == k
         frames[orphan, 2:], parent[orphan], p_ref[orphan] = frames[k, 2:], parent[k], p_ref[k]
@@ -132,8 +138,8 @@ class PoseSet(NamedTuple):
         return whole._part(np.delete(np.arange(len(parent)), k))
 
     def _part(self, rows: npt.NDArray[np.int64]) -> PoseSet:
-        """Some of them; who refers to one that is not among them does so without sharing its noise."""
-        index = np.full(len(self.sensors) + 1, -1)  # the last is of those that have no parent
+        """Return a part of the set. A pose whose reference is not in it no longer shares its noise."""
+        index = np.full(len(self.sensors) + 1, -1)  # the last entry stands for no parent
         index[rows] = np.arange(rows.size)
         frames, parent, p_FS, p_ref, starts = self.place
         place = Places(frames[rows], index[parent[rows]], p_FS[rows], p_ref[rows], starts)
@@ -142,27 +148,27 @@ class PoseSet(NamedTuple):
 
 
 class _Bodies(NamedTuple):
-    """Tracked bodies that come together, base to tip: their places, names, and variances as in PoseSet."""
+    """Tracked bodies that come together, base to tip: places, names, and variances as in PoseSet."""
 
-    order: list[int]  # in which they come, or nothing if it is this
+    order: list[int]  # order in which they arrive, or None if it is this one
     place: Places
     sensors: tuple[str, ...]
     variance: Array
 
 
 class PoseNoise(NamedTuple):
-    """Standard deviations of rotation [rad] and position [m] by kind of sensor, and what the model misses."""
+    """Standard deviations of rotation [rad] and position [m] by kind of sensor, and the model misfit."""
 
-    of_kind: Mapping[str, tuple[float, float]]  # of a fiber: of the direction of its body, and of each point
+    of_kind: Mapping[str, tuple[float, float]]  # of a fiber: of its direction, and of each point
     misfit: tuple[float, float]  # see pose_kernels.add_misfit
-    samples: float = 1.0  # that share a misfit
+    samples: float = 1.0  # samples that share a misfit
 
 
 NO_NOISE = PoseNoise({'mocap': (0.0, 0.0), 'vive': (0.0, 0.0), 'fiber': (0.0, 0.0)}, (0.0, 0.0))
 
 
 class TrackedBodies:
-    """Where the bodies of a robot file are, to bring their poses into the world M of that file."""
+    """Places of a robot's tracked bodies, for transforming their poses into the world M of its file."""
 
     def __init__(self, tracking: Tracking, noise: PoseNoise = NO_NOISE) -> None:
         self._tracking = tracking
@@ -171,7 +177,7 @@ class TrackedBodies:
         self._places: dict[tuple[str, ...], _Bodies] = {}
 
     def poses(self, t: float, names: tuple[str, ...], X_WS: Array, variance: Array | None = None) -> PoseSet:
-        """From checked poses X_WS of one time; variance (k, 2) of rotation and position, if not that of its kind."""
+        """Return the set of checked poses X_WS of one time; variance (k, 2) overrides that of the kind."""
         X_MF = self._tracking.frame_poses(names, X_WS)
         if names not in self._places:
             self._places[names] = self._bodies(names)
@@ -195,7 +201,9 @@ class TrackedBodies:
             frames[k, :2] = indices[i], tracking.coordinates_before(indices[i])
             if k and indices[i] > indices[order[k - 1]]:
                 last = k - 1
-            if last >= 0 and (moves or frames[last, 0] > 0):  # a fixed base is known better than it is seen
+            if last >= 0 and (
+                moves or frames[last, 0] > 0
+            ):  # a fixed base is known better than it is measured
                 frames[k, 2:], parent[k] = frames[last, :2], last
         p_FS = np.array([sensors[i].position for i in order])
         starts = np.array([tracking.coordinates_before(k) for k in range(len(tracking.robot.frame_names))])

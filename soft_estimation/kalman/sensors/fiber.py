@@ -19,7 +19,7 @@ from ..process_model import Belief, Process, slopes
 from .bodies import NO_NOISE, PoseNoise, PoseSet, TrackedBodies
 from .sensor_kind import SensorKind, sensor_of, sensor_pose
 
-FIBER_TWIST = 1.0  # [1/rad] of its squared bend: a fiber says nothing about the twist of the body around it
+FIBER_TWIST = 1.0  # [1/rad] of its squared bend: a fiber does not measure the twist of the body around it
 LARGEST_SHAPE = 4_000_000  # [bytes] that fiber_bridge sends of the longest fiber
 
 
@@ -27,11 +27,13 @@ LARGEST_SHAPE = 4_000_000  # [bytes] that fiber_bridge sends of the longest fibe
 class FiberNoise:
     """Parameters: noise of the points of a fiber."""
 
-    shape_noise: float = quantity(5e-4, unit='m', doc='of each point of a fiber')
+    shape_noise: float = quantity(5e-4, unit='m', doc='noise of each point of a fiber')
     shape_rotation_noise: float = quantity(
-        0.05, unit='rad', doc='of its direction against that of the body, which lasts: larger than it is'
+        0.05,
+        unit='rad',
+        doc="noise of a fiber's direction relative to the body; enlarged, since the error lasts",
     )
-    shape_places: int = quantity(12, doc='points of a fiber that enter')
+    shape_places: int = quantity(12, doc='number of fiber points used')
 
 
 class ShapeSample(NamedTuple):
@@ -78,7 +80,7 @@ class ShapeSample(NamedTuple):
 
 
 class Fibers:
-    """Where the fibers of a robot file begin, to bring their points into the world M of that file."""
+    """Places of a robot's fibers, for transforming their points into the world M of its file."""
 
     def __init__(
         self, tracking: Tracking, noise: PoseNoise = NO_NOISE, bodies: TrackedBodies | None = None
@@ -89,21 +91,21 @@ class Fibers:
         self._fibers: dict[str, tuple[list[str], Array]] = {}
 
     def shape(self, t: float, name: str, s: Any, points_S: Any, noise: float, places: int) -> ShapeSample:
-        """From points in the sensor's frame, of which as many as `places`, evenly spread, are used; NaN are lost."""
+        """Return the measurement of points in the sensor's frame; uses `places` of them, evenly spread; NaN: lost."""
         X_MS = self._fiber_base(name)
         s, points = as_array('s', s), np.asarray(points_S, float)
         if points.shape != (s.size, 3):
             raise ValueError(f'points: expected shape ({s.size}, 3), got {points.shape}')
         kept = np.flatnonzero(np.all(np.isfinite(points), 1) & (s > 0.0) & (s <= self._tracking.robot.length))
         if not kept.size:
-            raise ValueError('points: expected some along the body that are not lost, got none')
+            raise ValueError('points: expected valid ones along the body, got none')
         kept = kept[np.unique(np.linspace(0, kept.size - 1, min(places, kept.size)).round().astype(int))]
         return ShapeSample(t, (name,), s[kept], points[kept] @ X_MS[:3, :3].T + X_MS[:3, 3], noise)
 
     def poses(self, t: float, name: str, s: Any, points_S: Any) -> PoseSet:
-        """The ends of all segments as bodies, from points of a fiber: their places, and frames carried along it.
+        """Return the ends of all segments as bodies: positions from fiber points, and frames carried along the fiber.
 
-        The noise of places and directions follows from that of a point, by the fit.
+        The noise of positions and directions follows from that of a point, by the fit.
         """
         X_MS = self._fiber_base(name)
         bodies, ends = self._fiber_bodies(name)
@@ -114,12 +116,11 @@ class Fibers:
         turn, point = np.square(self._noise.of_kind['fiber'])
         variance = np.stack([turn + turn_share * point, place_share * point], 1)
         misfit = np.array([self._noise.misfit[0], FIBER_TWIST])
-        return self._bodies.poses(
-            t, *self._tracking.checked(dict(zip(bodies, X_WF, strict=True))), variance
-        )._replace(misfit=misfit)
+        named = self._tracking.checked(dict(zip(bodies, X_WF, strict=True)))
+        return self._bodies.poses(t, *named, variance)._replace(misfit=misfit)
 
     def _fiber_bodies(self, name: str) -> tuple[list[str], Array]:
-        """A body at the end of every segment that a fiber runs along, and their arc lengths."""
+        """Return a body for the end of every segment along the fiber, and their arc lengths."""
         if name not in self._fibers:
             segments = [s for s in self._tracking.robot.description.segments if not isinstance(s, Disc)]
             bodies = [Sensor(name=f'{name}/{s.name}', kind='fiber', frame=s.name) for s in segments]

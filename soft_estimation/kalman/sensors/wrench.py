@@ -17,7 +17,7 @@ from ..measurement import Correction, Reading
 from ..process_model import Belief, Process
 from .sensor_kind import SensorKind, sensor_of, sensor_pose
 
-LARGEST_WRENCH = 1e5  # [N m], [N] what is more is no reading of any sensor
+LARGEST_WRENCH = 1e5  # [N m], [N] no sensor reads more
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,11 @@ class WrenchNoise:
     """Parameters: noise of the base force/torque sensor."""
 
     torque_noise: float = quantity(
-        2.0, unit='N m', doc='of the base force/torque sensor; what the model misses lasts: larger than it is'
+        2.0,
+        unit='N m',
+        doc='torque noise of the base force/torque sensor; enlarged, since model errors last',
     )
-    force_noise: float = quantity(6.0, unit='N', doc='of the base force/torque sensor')
+    force_noise: float = quantity(6.0, unit='N', doc='force noise of the base force/torque sensor')
 
 
 class WrenchSample(NamedTuple):
@@ -51,7 +53,7 @@ class WrenchSample(NamedTuple):
         return self.wrench
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
-        """The base carries what moves: h = W(q, qd, qdd) with qdd from the model.                 [Mehl, eq. 28]"""
+        """Return the reading: the base carries what moves, h = W(q, qd, qdd), qdd from the model.   [Mehl, eq. 28]"""
         wrench, H = process.base_wrench(x, pressure)
         return Reading.plain(self.wrench - wrench, H, np.repeat(np.square(self.noise), 3))
 
@@ -70,7 +72,7 @@ class WrenchSample(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def _wrench_map(sensor: Sensor) -> Array:
-    """(6, 6) from torque and force about a sensor to those about its frame; not to be written to."""
+    """Return the matrix (6, 6) from torque and force about a sensor to those about its frame; read-only."""
     X_FS = sensor_pose(sensor)
     out = np.zeros((6, 6))
     out[:3, :3] = out[3:, 3:] = X_FS[:3, :3]
@@ -79,14 +81,14 @@ def _wrench_map(sensor: Sensor) -> Array:
 
 
 def wrench_at_base(sensor: Sensor, wrench_S: Array) -> Array:
-    """Torque and force about the base and in its axes, from those about a sensor on it, in the sensor's."""
+    """Return torque and force about the base and in its axes, from those about a sensor on it, in the sensor's axes."""
     return np.asarray(_wrench_map(sensor) @ wrench_S)
 
 
 def wrench_sample(
     robot: Robot, t: float, name: str, wrench_S: Any, noise: tuple[float, float]
 ) -> WrenchSample:
-    """From the wrench about the sensor `name`, in its axes."""
+    """Return the measurement of a wrench about the sensor `name`, in its axes."""
     sensor = sensor_of(robot, name, 'ft')
     w = as_array('wrench', wrench_S)
     if w.shape != (6,):
