@@ -76,7 +76,7 @@ class Scheduler:
         return (self.start_ns or 0) + round(t * 1e9)
 
     def add(self, sample: Sample, now_ns: int) -> Iterable[Ready]:
-        """Take a sample; return the samples to feed now. ValueError if the stamp is ahead of the clock or of all others.
+        """Take a sample; return those to feed now. ValueError if its stamp is ahead of the clock or of all others.
 
         now_ns: host clock; with at_samples it may be 0, since a bag may have no clock.
         """

@@ -109,7 +109,7 @@ class Tracking:
         return self.frame_poses(*self.checked({name: X_WS}))[0]
 
     def checked(self, poses: Mapping[str, Any]) -> tuple[tuple[str, ...], Array]:
-        """Return names and X_WS (k, 4, 4) of sensors from {name: X_WS}; ValueError for unknown sensors, invalid poses."""
+        """Return names and X_WS (k, 4, 4) from {name: X_WS}; ValueError for unknown sensors and invalid poses."""
         names = tuple(poses)
         self.offsets(names)
         return names, as_poses(names, list(poses.values()))
