@@ -206,8 +206,9 @@ class ShapePublisher(Node):
             raise ValueError(
                 f'expected the coordinates of {self._robot.name}, got a state of {model[:100] or "?"}'
             )
+        q = as_array('q', msg.arrays[0])  # also of a state that is not due to be shown
         if self._due(kind, msg.stamp_ns):
-            self._show(as_array('q', msg.arrays[0]), kind, time_from_ns(msg.stamp_ns))
+            self._show(q, kind, time_from_ns(msg.stamp_ns))
 
     def _show(self, q: Array, kind: str, stamp: object) -> None:
         """Publish markers that have subscribers: they take more time than everything else in this node."""

@@ -48,7 +48,7 @@ class Linearisation(NamedTuple):
 
 @dataclass(frozen=True)
 class ProcessNoise:
-    """Model noise, as fractions of the largest force that the chambers can exert on each coordinate."""
+    """Process noise, relative to the largest force of the chambers on each coordinate."""
 
     force: float = quantity(0.001, unit='1/sqrt(Hz)', doc='white disturbance')
     drift: float = quantity(
@@ -61,11 +61,15 @@ class ProcessNoise:
         unit='1/sqrt(s)',
         doc='the same while pressures are missing; at least drift',
     )
-    memory: float = quantity(2.0, unit='s', doc='time constant with which an unobserved unknown force decays')
-    base_acceleration: float = quantity(
-        0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white acceleration noise of a prescribed base'
+    memory: float = quantity(
+        2.0,
+        unit='s',
+        doc='time in which the unknown force is forgotten unless confirmed',
     )
-    step: float = quantity(0.01, unit='s', doc='longest step between linearisations')
+    base_acceleration: float = quantity(
+        0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white acceleration noise of a moving base'
+    )
+    step: float = quantity(0.01, unit='s', doc='longest step between two linearisations')
 
     def __post_init__(self) -> None:
         for name in ('force', 'drift', 'base_acceleration'):

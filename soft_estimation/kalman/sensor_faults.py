@@ -102,7 +102,7 @@ class SampleWatch:
         actuation = tracking.robot.description.actuation
         self.largest_pressure = max(actuation.pressure_max, -actuation.pressure_min)  # [Pa]
         self._frozen: dict[tuple[str, ...], FrozenSamples] = {}
-        self.pressure: Array = np.zeros(len(tracking.robot.chamber_names))  # [Pa] last pressures
+        self.pressure: Array = np.empty(0)  # [Pa] last pressures; the first ones do not count as motion
 
     def check(self, measurement: Measurement) -> None:
         """Raise ValueError for a frozen sample."""

@@ -33,7 +33,7 @@ class Config:
     sensor_rate: float = quantity(
         125.0,
         unit='Hz',
-        doc='maximum rate of samples used from each sensor, or `rate` if that is higher',
+        doc='drop samples of a sensor beyond this rate, or beyond `rate` if that is higher',
     )
     blackout_limit: float = quantity(
         0.3,
@@ -42,7 +42,7 @@ class Config:
     )
     at_samples: bool = quantity(
         False,
-        doc='use samples in stamp order, 50 ms late, with states at their times: a bag then replays exactly',
+        doc='process samples in order of stamps, 50 ms late; publish states at their times: repeatable from a bag',
     )
     filter: FilterConfig = FilterConfig()
     differentiator: DifferentiatorConfig = DifferentiatorConfig()

@@ -45,7 +45,7 @@ class BodyNoise:
         doc='model error of the twist of a bent segment, relative to its squared bend',
     )
     misfit_samples: float = quantity(
-        36.0, doc='number of successive poses of a body that share one model error'
+        36.0, doc='poses of a body that share a misfit, which lasts as long as the bend'
     )
 
 

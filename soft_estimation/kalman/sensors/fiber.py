@@ -33,7 +33,7 @@ class FiberNoise:
         unit='rad',
         doc="noise of a fiber's direction relative to the body; enlarged, since the error lasts",
     )
-    shape_places: int = quantity(12, doc='number of fiber points used')
+    shape_places: int = quantity(12, doc='points of a fiber in an update')
 
 
 class ShapeSample(NamedTuple):
