@@ -12,6 +12,7 @@ limits (`constrained_riccati.py`). The tip mass m and the unknown forces d come 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -187,3 +188,13 @@ class PredictiveLaw:
         e = np.array([pose_error(s.X_WT, X_WT) for s, X_WT in zip(samples, X, strict=True)])
         ed = np.array([s.V_WT for s in samples]) - (J @ qd[:, :, None])[:, :, 0]
         return self._scale * e, self._scale * ed, self._scale[:, None] * J
+
+
+def make_for_joints(robot: Robot, config: Any, _tell: Callable[[str], Any]) -> PredictiveLaw:
+    """Make the law that follows a JointPath, from the parameters of the controller."""
+    return PredictiveLaw(robot, config.predictive, joints=True)
+
+
+def make_for_tip(robot: Robot, config: Any, _tell: Callable[[str], Any]) -> PredictiveLaw:
+    """Make the law that follows a PosePath, from the parameters of the controller."""
+    return PredictiveLaw(robot, config.predictive)

@@ -100,25 +100,35 @@ class Tracking:
     def residuals(self, poses: Mapping[str, Any], q: Array) -> dict[str, Array]:
         """Return by body the measured frame relative to the model's at q: the identity if it fits."""
         X_M = self.robot.forward_kinematics(q)
-        X_MF = self.frame_poses(poses)[1]
+        X_MF = self.frame_poses(*self.checked(poses))
         index = [frame_index(self.robot, self.sensors[name]) for name in poses]
         return dict(zip(poses, inverse(X_M[index]) @ X_MF, strict=True))
 
     def frame_pose(self, name: str, X_WS: Any) -> Array:
         """Return X_MF of the frame that carries a sensor, from the sensor's pose."""
-        return self.frame_poses({name: X_WS})[1][0]
+        return self.frame_poses(*self.checked({name: X_WS}))[0]
 
-    def frame_poses(self, poses: Mapping[str, Any]) -> tuple[Array, Array]:
-        """Return (X_WS, X_MF), both (k, 4, 4), of several sensors."""
+    def checked(self, poses: Mapping[str, Any]) -> tuple[tuple[str, ...], Array]:
+        """Return names and X_WS (k, 4, 4) from {name: X_WS}; ValueError for unknown sensors and invalid poses."""
         names = tuple(poses)
+        self.offsets(names)
+        return names, as_poses(names, list(poses.values()))
+
+    def frame_poses(self, names: tuple[str, ...], X_WS: Array) -> Array:
+        """Return X_MF (k, 4, 4) of the frames that carry the sensors, from checked poses (k, 4, 4)."""
+        X_MF = np.empty_like(X_WS)
+        carry_poses(self._X_MW, X_WS, self.offsets(names), X_MF)
+        return X_MF
+
+    def offsets(self, names: tuple[str, ...]) -> Array:
+        """Return X_SF (k, 4, 4) of sensors; ValueError for an unknown sensor and for one named twice."""
         if names not in self._X_SFs:
             for name in names:
                 self._check_known(name)
+            if len(set(names)) < len(names):
+                raise ValueError(f'poses: expected each sensor once, got {", ".join(names)}')
             self._X_SFs[names] = np.array([self._X_SF[name] for name in names])
-        X_WS = as_poses(names, list(poses.values()))
-        X_MF = np.empty_like(X_WS)
-        carry_poses(self._X_MW, X_WS, self._X_SFs[names], X_MF)
-        return X_WS, X_MF
+        return self._X_SFs[names]
 
     def add_body(self, sensor: Sensor) -> None:
         """Add a body whose pose another sensor provides."""

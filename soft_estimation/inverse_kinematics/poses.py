@@ -15,6 +15,7 @@ from soft_dynamics.array import Array, as_array
 from soft_dynamics.geometry import quaternion, so3
 from soft_dynamics.geometry.quaternion import NORM_TOLERANCE
 from soft_dynamics.geometry.so3 import quaternion_matrix
+from soft_dynamics.messages.body_frame import BodyFrame
 
 from .kernels import are_rigid
 
@@ -89,6 +90,28 @@ def as_rotation(name: str, R_WB: Any) -> Array:
     if not skewness <= ROTATION_TOLERANCE or np.any(np.linalg.det(R) < 0.0):
         raise ValueError(f'{name}: expected a rotation, got a matrix off by {skewness:.3g}')
     return R
+
+
+def accepted(frame: BodyFrame) -> tuple[tuple[str, ...], Array, dict[str, ValueError]]:
+    """Return names and X_WB (k, 4, 4) of the valid bodies of a frame, and the errors of the others by name.
+
+    This is the only check of a frame on its way from the message to the state.
+    """
+    _, names, p_WB, quat_WB = frame
+    if p_WB.shape != (len(names), 3) or quat_WB.shape != (len(names), 4):
+        raise ValueError(
+            f'frame: expected poses of {len(names)} bodies, got shapes {p_WB.shape} and {quat_WB.shape}'
+        )
+    X_WB, good = poses_from_quaternions(quat_WB, p_WB)
+    if good.all():
+        return names, X_WB, {}
+    refused: dict[str, ValueError] = {}
+    for k in np.flatnonzero(~good).tolist():
+        try:
+            X_WB[k], good[k] = pose(quat_WB[k], p_WB[k]), True
+        except ValueError as error:
+            refused[names[k]] = error
+    return tuple(name for name, is_pose in zip(names, good, strict=True) if is_pose), X_WB[good], refused
 
 
 def poses_from_quaternions(quat_WB: Array, p_WB: Array) -> tuple[Array, npt.NDArray[np.bool_]]:

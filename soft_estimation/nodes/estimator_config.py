@@ -11,9 +11,9 @@ from soft_dynamics.robot import Robot, load
 from soft_estimation.differentiate.differentiator import DifferentiatorConfig
 from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
 from soft_estimation.kalman.model_filter import FilterConfig, ModelFilter
+from soft_estimation.kalman.sensors import SENSORS
 
 METHODS = ('model', 'differentiator')
-POSE_KINDS = ('mocap', 'vive')
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Setup(NamedTuple):
     @property
     def sees(self) -> bool:
         """Whether a sensor shows the shape; with an F/T sensor alone it follows from the model."""
-        return bool(self.named(*POSE_KINDS, 'fiber'))
+        return any(SENSORS[sensor.kind].shows_shape for sensor in self.sensors)
 
     @property
     def weighs(self) -> bool:
@@ -100,7 +100,7 @@ def _chosen(config: Config, robot: Robot) -> list[Sensor]:
             raise ValueError(f'sensors: {robot.name} has {", ".join(known) or "none"}, got {name!r}')
     chosen = [known[name] for name in config.sensors or known]
     if config.method == 'differentiator':
-        others = [sensor.name for sensor in chosen if sensor.kind not in POSE_KINDS]
+        others = [sensor.name for sensor in chosen if not SENSORS[sensor.kind].is_body]
         if config.sensors and others:
             raise ValueError(f'sensors: the differentiator uses tracked bodies only, got {others[0]!r}')
         chosen = [sensor for sensor in chosen if sensor.name not in others]
