@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numpy import empty, zeros
 
 from .array import Array, are_vectors, as_array, as_states, finite
-from .description.robot_description import Description, Universal, from_mapping, load_description
+from .description.robot_description import Description, from_mapping, load_description
 from .errors import SingularInertia
 from .geometry.centerline import centerline, element_lengths
 from .kernels.batch_calls import derivatives_one, forward_one, inverse_one, linearize_one
@@ -22,6 +22,7 @@ from .kernels.tracking_forces import tracking_forces
 from .model.disc_dampers import Dampers
 from .model.disc_model import DiscModel
 from .model.joint_model import JointModel
+from .segments import Universal
 from .simulation.simulate import Trajectory, simulate
 
 

@@ -15,6 +15,7 @@ import typing
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
+from soft_dynamics import segments
 from soft_dynamics.description import robot_description as d
 from soft_dynamics.reader import NAME
 
@@ -24,15 +25,11 @@ END = '<!-- end of tables -->'
 
 BLOCKS: dict[str, type] = {
     'The file': d.Description,
-    'base': d.Base,
+    'base': segments.Base,
     'mount': d.Mount,
-    'Segment: arc': d.Arc,
-    'Segment: link': d.Link,
-    'Segment: universal': d.Universal,
-    'Segment: hinge': d.Hinge,
-    'Segment: disc': d.Disc,
-    'material': d.Material,
-    'springs': d.Spring,
+    **{f'Segment: {name}': cls for name, cls in segments.TYPES.items()},
+    'material': segments.Material,
+    'springs': segments.Spring,
     'actuation': d.Actuation,
     'chambers': d.Chamber,
     'sensors': d.Sensor,
@@ -127,22 +124,21 @@ def _meaning(cls: type, key: str) -> str:
     for name in (f'{cls.__name__}.{key}', f'*.{key}'):
         if name in MEANING:
             return MEANING[name]
-    raise KeyError(
-        f'{cls.__name__}.{key}: say what it means, with doc= in soft_dynamics/description/robot_description.py'
-    )
+    raise KeyError(f'{cls.__name__}.{key}: say what it means, with doc= in {inspect.getsourcefile(cls)}')
 
 
 def _kind(hint: Any, meta: Any) -> str:
     """The type of a key in words, with its bounds."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        options = [option for option in get_args(hint) if option is not type(None)]
-        return _kind(options[0], meta) if len(options) == 1 else 'segment'
+        return _kind(get_args(hint)[0], meta)
     if origin is tuple:
         item, count = _kind(get_args(hint)[0], {**meta, 'length': None}), meta.get('length')
         return f'list of {count} x {item}' if count else f'list of {item}'
     if origin is Literal:
         return ', '.join(f'`{choice}`' for choice in get_args(hint))
+    if meta.get('types'):
+        return 'segment'
     if dataclasses.is_dataclass(hint):
         title = next(title for title, cls in BLOCKS.items() if cls is hint)
         return f'[{title}](#{title})'

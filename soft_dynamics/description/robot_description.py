@@ -12,161 +12,12 @@ from typing import Any, Literal
 
 from ..errors import RobotFileError, one_line, shown
 from ..reader import NAME, quantity, read
+from ..segments import TYPES, Base, Segment
 from ..strict_yaml import YamlError, load
-from .inertia import check_inertia
 from .robot_files import robot_file
 
 Floats = tuple[float, ...]
 MOST_SEGMENTS = 100  # the defaults are merged under each, and the time of a step grows with their square
-
-
-@dataclass(frozen=True)
-class Material:
-    """k (q - rest) + k3 (q - rest)^3 + d qd for each coordinate of a segment, in the order of its coordinates."""
-
-    stiffness: Floats = quantity((), unit='N m/rad or N/m', least=0.0)
-    cubic_stiffness: Floats = quantity((), unit='N m/rad^3 or N/m^3')
-    damping: Floats = quantity((), unit='N m s/rad or N s/m', least=0.0)
-    rest: Floats = quantity((), unit='rad or m', doc='where the springs are at rest')
-
-
-@dataclass(frozen=True)
-class Arc:
-    """A constant-curvature piece of Jensen (bend) or Mehl (difference)."""
-
-    type: Literal['arc']
-    name: str = quantity(form=NAME)
-    length: float = quantity(unit='m', above=0.0)
-    mass: float = quantity(unit='kg', least=0.0)
-    radius: float = quantity(0.0, unit='m', least=0.0, doc='of the thin discs the body is made of')
-    extensible: bool = False
-    placement: Literal['lumped', 'point', 'distributed'] = 'lumped'
-    quadrature_points: int = quantity(8, least=1, most=16)
-    coordinates: Literal['bend', 'difference'] = 'bend'
-    lever: float = quantity(0.0, unit='m', least=0.0, doc='d, which difference coordinates need')
-    material: Material = Material()
-
-    def __post_init__(self) -> None:
-        if self.coordinates == 'difference' and self.lever == 0.0:
-            raise ValueError('lever: expected > 0 [m] with difference coordinates, found 0')
-
-
-@dataclass(frozen=True)
-class Link:
-    """A rigid piece along z of the frame it starts from."""
-
-    type: Literal['link']
-    name: str = quantity(form=NAME)
-    length: float = quantity(unit='m', least=0.0)
-    mass: float = quantity(0.0, unit='kg', least=0.0)
-    com: Floats | None = quantity(
-        None, unit='m', length=3, doc='from the start of the link; default: its middle'
-    )
-    inertia: Floats = quantity((0.0, 0.0, 0.0), unit='kg m^2', doc='about the com: xx, yy, zz[, xy, xz, yz]')
-
-    def __post_init__(self) -> None:
-        if len(self.inertia) not in (3, 6) or min(self.inertia[:3]) < 0.0:
-            raise ValueError(
-                f'inertia: expected xx, yy, zz >= 0 [kg m^2] and maybe xy, xz, yz, found {shown(self.inertia)}'
-            )
-        check_inertia(self.inertia)
-
-
-@dataclass(frozen=True)
-class Universal:
-    """A segment of Wang: two straight links joined by a universal joint, theta1 about y, then theta2 about x."""
-
-    type: Literal['universal']
-    name: str = quantity(form=NAME)
-    length: float = quantity(
-        unit='m', above=0.0, doc='of the straight segment; each link is half of it at rest'
-    )
-    mass: float = quantity(unit='kg', least=0.0)
-    joint_mass_fraction: float = quantity(
-        0.0, least=0.0, most=1.0, doc='part of the mass at the universal joint'
-    )
-    lengths: Literal['fixed', 'free'] = 'fixed'
-    axis_order: Literal['yx', 'xy'] = 'yx'  # of lists of two, in material and in gain: the order of q is yx
-    material: Material = Material()
-    link_stiffness: float = quantity(0.0, unit='N/m', least=0.0, doc='of each link, when lengths are free')
-    link_damping: float = quantity(0.0, unit='N s/m', least=0.0, doc='of each link, when lengths are free')
-
-
-@dataclass(frozen=True)
-class Hinge:
-    """A planar link of Godage: a hinge about z, then a rigid piece along y."""
-
-    type: Literal['hinge']
-    name: str = quantity(form=NAME)
-    length: float = quantity(unit='m', above=0.0)
-    mass: float = quantity(unit='kg', least=0.0)
-    com_distance: float | None = quantity(None, unit='m', doc='from the hinge; default: half the length')
-    inertia: float | None = quantity(
-        None, unit='kg m^2', least=0.0, doc='about the com, axis z; default m l^2/12'
-    )
-    offset: float = quantity(0.0, unit='rad', doc='bend of the unloaded actuator at this hinge')
-    material: Material = Material()
-
-
-@dataclass(frozen=True)
-class Spring:
-    """A spring between the rims of a disc and of the disc before it."""
-
-    angle: float = quantity(unit='rad', doc='around +z from the thread, seen from the centre')
-    stiffness: float = quantity(unit='N/m', least=0.0)
-    rest_length: float = quantity(unit='m', least=0.0)
-
-
-@dataclass(frozen=True)
-class Disc:
-    """A disc of Schultz on its inextensible thread: coordinates alpha, beta, gamma, psi, phi."""
-
-    type: Literal['disc']
-    name: str = quantity(form=NAME)
-    thread_length: float = quantity(unit='m', above=0.0)
-    radius: float = quantity(unit='m', above=0.0)
-    mass: float = quantity(unit='kg', above=0.0)
-    inertia: Floats | None = quantity(
-        None, unit='kg m^2', length=3, above=0.0, doc='about the centre; default hoop'
-    )
-    inner_radius: float | None = quantity(
-        None, unit='m', above=0.0, doc='of the disc before; default: that one'
-    )
-    springs: tuple[Spring, ...] = ()
-    angles: Literal['axis_angle', 'zxz'] = 'axis_angle'
-    damping: Floats = quantity((0.0,) * 5, unit='N m s/rad', length=5, least=0.0)
-    damping_on: Literal['angles', 'rates'] = quantity(
-        'angles',
-        doc='angles: b qd, as in the paper; rates: b w on the body rates, which `simulate` always takes and the other '
-        'calls then too: [Schultz](theory/schultz.md)',
-    )
-
-    def __post_init__(self) -> None:
-        if self.inertia is not None:
-            check_inertia(self.inertia)
-
-
-Segment = Arc | Link | Universal | Hinge | Disc
-
-
-@dataclass(frozen=True)
-class Base:
-    """What the robot stands on: fixed, moved by somebody (prescribed), or free to move."""
-
-    type: Literal['fixed', 'prescribed', 'free'] = 'fixed'
-    position: Floats = quantity(
-        (0.0, 0.0, 0.0), unit='m', length=3, doc='of the base, or of its coordinates at zero'
-    )
-    rpy: Floats = quantity((0.0, 0.0, 0.0), unit='rad', length=3, doc='fixed-axis roll, pitch, yaw')
-    mass: float = quantity(0.0, unit='kg', least=0.0)
-    inertia: Floats = quantity((0.0, 0.0, 0.0), unit='kg m^2', length=3, least=0.0)
-
-    def __post_init__(self) -> None:
-        check_inertia(self.inertia)
-        if self.type == 'free' and not (self.mass > 0.0 and min(self.inertia) > 0.0):
-            raise ValueError(
-                'mass: a free base needs mass and inertia, or its acceleration is not determined'
-            )
 
 
 @dataclass(frozen=True)
@@ -255,7 +106,7 @@ class Description:
 
     format: Literal[1]
     name: str = quantity(form=NAME)
-    segments: tuple[Segment, ...] = quantity()
+    segments: tuple[Segment, ...] = quantity(types=TYPES)
     source: str = ''
     gravity: Floats = quantity((0.0, 0.0, 0.0), unit='m/s^2', length=3, doc='in the world of this file')
     base: Base = Base()
@@ -271,15 +122,6 @@ class Description:
     safety: Safety = Safety()
 
 
-COORDINATES: dict[type, Any] = {
-    Arc: lambda s: 3 if s.extensible else 2,
-    Link: lambda s: 0,
-    Universal: lambda s: 2,
-    Hinge: lambda s: 1,
-    Disc: lambda s: 5,
-}
-
-
 def _cross_checks(robot: Description) -> list[str]:
     """Mistakes that no single value shows: names that clash or do not exist, lists of the wrong length."""
     problems = []
@@ -289,23 +131,18 @@ def _cross_checks(robot: Description) -> list[str]:
     for k, segment in enumerate(robot.segments):
         if segment.name in names[:k] or segment.name in ('base', 'tip', 'world', 'all'):
             problems.append(f'segments[{k}].name: expected a name not used yet, found {segment.name!r}')
-        count = COORDINATES[type(segment)](segment)
+        count = segment.entries
         for key in ('stiffness', 'cubic_stiffness', 'damping', 'rest'):
             given = getattr(getattr(segment, 'material', None), key, ())
             if given and len(given) != count:
                 problems.append(f'segments[{k}].material.{key}: expected {count} entries, found {len(given)}')
-    if (
-        robot.segments
-        and robot.base.type == 'fixed'
-        and not any(COORDINATES[type(s)](s) for s in robot.segments)
-    ):
+    if robot.segments and not robot.base.moves and not any(s.moves for s in robot.segments):
         problems.append('segments: expected at least one that moves, found links only')
-    if robot.spline_ends != 'not-a-knot' and not all(isinstance(s, Hinge) for s in robot.segments):
+    if robot.spline_ends != 'not-a-knot' and not all(s.splined for s in robot.segments):
         problems.append(
             f'spline_ends: expected a robot of hinges only, found {robot.spline_ends} without one'
         )
-    kinds = {isinstance(segment, Disc) for segment in robot.segments}
-    if len(kinds) > 1:
+    if len({segment.singular for segment in robot.segments}) > 1:
         problems.append('segments: discs stand alone, expected no other types beside them')
     problems += _repeated('actuation.chambers', [chamber.name for chamber in robot.actuation.chambers])
     problems += _repeated('sensors', [sensor.name for sensor in robot.sensors])
@@ -329,16 +166,16 @@ def _chamber_problems(robot: Description, names: list[str], chamber: Chamber, pa
     if chamber.segment != 'all' and chamber.segment not in names:
         known = one_line(', '.join(names), 500)
         return [f'{path}.segment: expected all or one of {known}, found {chamber.segment!r}']
-    targets = [s for s in robot.segments if chamber.segment in ('all', s.name) and COORDINATES[type(s)](s)]
+    targets = [s for s in robot.segments if chamber.segment in ('all', s.name) and s.moves]
     if not targets:
         return [f'{path}.segment: expected a segment that moves, found {chamber.segment!r}']
-    wanted = {'volume': Arc, 'tip_wrench': Arc, 'end_force': Disc}.get(chamber.work)
-    if wanted and not all(isinstance(target, wanted) for target in targets):
-        return [f'{path}.work: {chamber.work} needs a segment of type {wanted.__name__.lower()}']
-    if wanted and not chamber.area > 0.0:
-        return [f'{path}.area: expected > 0 [m^2], found {chamber.area:g}']
-    counts = {COORDINATES[type(target)](target) for target in targets}
-    if not wanted and counts != {len(chamber.gain)}:
+    if not all(chamber.work in target.works for target in targets):
+        wanted = ' or '.join(name for name, cls in TYPES.items() if chamber.work in cls.works)
+        return [f'{path}.work: {chamber.work} needs a segment of type {wanted}']
+    if chamber.work != 'gain':
+        return [] if chamber.area > 0.0 else [f'{path}.area: expected > 0 [m^2], found {chamber.area:g}']
+    counts = {target.entries for target in targets}
+    if counts != {len(chamber.gain)}:
         expected = ' and '.join(map(str, sorted(counts)))
         return [f'{path}.gain: expected {expected} entries, found {len(chamber.gain)}']
     return []

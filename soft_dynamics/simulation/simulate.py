@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..array import Array, as_array, as_states
-from ..description.robot_description import Disc
+from ..kernels.chain import SPRING
 from ..kernels.steppers import Plant
 from ..model.actuation import actuators
-from ..model.assembly import SPRING, assemble
+from ..model.assembly import assemble
 from ..model.coordinates import SameCoordinates
 from .first_order_lag import follow
 from .integrate import METHODS, Motions, Options, Source, integrate
@@ -77,7 +77,7 @@ def simulate(
         if name not in known:
             raise TypeError(f'simulate() has no option {name!r}, expected one of {", ".join(known)}')
     state, single = as_states(robot.nq, q0=q0, qd0=qd0)
-    of_discs = any(isinstance(segment, Disc) for segment in robot.description.segments)
+    of_discs = any(segment.singular for segment in robot.description.segments)
     chosen = Options(_method(method, of_discs), **options)
     plant, start = (_disc_model if of_discs else _joint_model)(robot, state['q0'], state['qd0'], kind)
     source = _input_source(inputs, t, len(start.x), plant.columns.shape[1])
@@ -140,7 +140,7 @@ def _disc_model(robot: Robot, q0: Array, qd0: Array, kind: str) -> tuple[Plant, 
 
 def _base(robot: Robot) -> int:
     """How many coordinates the base has."""
-    return 0 if robot.description.base.type == 'fixed' else 6
+    return len(robot.description.base.own_coordinates())
 
 
 def _blocks(robot: Robot, size: int) -> list[slice]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Disc, Sensor
+from soft_dynamics.description.robot_description import Sensor
 from soft_dynamics.geometry.se3 import pose_from_rpy
 
 from ..inverse_kinematics.fiber_shape import frames_along
@@ -279,7 +279,7 @@ class Mounting:
         tracking, sensors = self._tracking, [self._sensors[name] for name in names]
         indices = [frame_index(tracking.robot, sensor) for sensor in sensors]
         order = sorted(range(len(names)), key=indices.__getitem__)
-        moves = tracking.robot.description.base.type != 'fixed'
+        moves = tracking.robot.description.base.moves
         frames, parent = np.full((len(names), 4), [0, 0, -1, 0]), np.full(len(names), -1)
         last = -1
         for k, i in enumerate(order):
@@ -339,7 +339,7 @@ class Mounting:
     def _fiber_bodies(self, name: str) -> tuple[list[str], Array]:
         """A body at the end of every segment that a fiber runs along, and their arc lengths."""
         if name not in self._fibers:
-            segments = [s for s in self._tracking.robot.description.segments if not isinstance(s, Disc)]
+            segments = self._tracking.robot.description.segments
             bodies = [Sensor(name=f'{name}/{s.name}', kind='fiber', frame=s.name) for s in segments]
             for body in bodies:
                 self._sensors[body.name] = body

@@ -22,16 +22,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import (
-    Arc,
-    Description,
-    Disc,
-    Hinge,
-    Link,
-    Material,
-    Sensor,
-    Universal,
-)
+from soft_dynamics.description.robot_description import Description, Sensor
+from soft_dynamics.segments import Arc, Disc, Hinge, Link, Material, Universal
 
 CUTS = 3  # of a segment
 SLENDERNESS = 0.25  # radius over length of a segment whose file gives no radius

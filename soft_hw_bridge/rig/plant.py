@@ -9,8 +9,9 @@ import mujoco
 import numpy as np
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Arc, Chamber, Description, Disc, Link
+from soft_dynamics.description.robot_description import Chamber, Description
 from soft_dynamics.errors import NotConverged
+from soft_dynamics.segments import Arc, Disc, Link
 from soft_hw_bridge.rig.mujoco_model import CUTS, TIP_LOAD, ball_inertia, blueprint
 
 _BAD_STATE = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1)
