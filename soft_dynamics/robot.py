@@ -33,6 +33,7 @@ class Shape:
     name: str
     nq: int
     coordinate_names: tuple[str, ...]
+    coordinate_units: tuple[str, ...]  # 'rad' or 'm'
     frame_names: tuple[str, ...]
     chamber_names: tuple[str, ...]
     _model: JointModel
@@ -48,6 +49,7 @@ class Shape:
             name=description.name,
             nq=model.build.nv,
             coordinate_names=tuple(model.build.names),
+            coordinate_units=tuple(model.build.units),
             frame_names=tuple(model.build.frames),
             chamber_names=tuple(chamber.name for chamber in description.actuation.chambers),
             _model=model,

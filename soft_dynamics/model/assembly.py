@@ -25,6 +25,7 @@ from ..kernels.chain import (
     RIGID_BODY,
     Elements,
 )
+from ..segments import Coordinate
 
 Array = npt.NDArray[np.float64]
 
@@ -35,6 +36,7 @@ class Assembly:
 
     rows: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)  # public coordinates
+    units: list[str] = field(default_factory=list)  # likewise
     frames: dict[str, int] = field(default_factory=dict)  # frame name -> element
     starts: dict[str, int] = field(
         default_factory=dict
@@ -70,6 +72,10 @@ class Assembly:
         self.rows[0]['one_axis'] = all(e['kind'] in (FIXED, REVOLUTE, PRISMATIC) for e in self.rows)
         return np.array(self.rows, ELEMENT)
 
+    def add_names(self, owner: str, coordinates: tuple[Coordinate, ...]) -> None:
+        self.names += [f'{owner}_{coordinate.name}' for coordinate in coordinates]
+        self.units += [coordinate.unit for coordinate in coordinates]
+
     def add_mass(
         self, e: Any, m: float, c: tuple[float, float, float], inertia: Any = (0.0, 0.0, 0.0)
     ) -> None:
@@ -102,12 +108,12 @@ def assemble(robot: Description, regular: bool = False) -> Assembly:
     if any(robot.base.rpy):
         world['turned'], world['R'] = 1, so3.from_rpy(robot.base.rpy).ravel()
     robot.base.build(build)
-    build.names += [f'base_{coordinate.name}' for coordinate in robot.base.own_coordinates()]
+    build.add_names('base', robot.base.own_coordinates())
     build.frames['base'] = len(build.rows) - 1
     for segment in robot.segments:
         first, start = build.nv, len(build.rows) - 1
         (segment.build_regular if regular else segment.build)(build)
-        build.names += [f'{segment.name}_{coordinate.name}' for coordinate in segment.own_coordinates()]
+        build.add_names(segment.name, segment.own_coordinates())
         build.starts[segment.name] = start
         build.frames[segment.name] = len(build.rows) - 1
         build.rates_of[segment.name] = slice(first, build.nv)
