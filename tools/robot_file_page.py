@@ -40,7 +40,7 @@ BLOCKS: dict[str, type] = {
 MEANING = {
     'Description.format': 'version of this format',
     'Description.name': 'of the robot',
-    'Description.segments': 'base to tip; each is one of the five types below',
+    'Description.segments': 'base to tip; each is one of the types below',
     'Description.source': 'where the numbers come from',
     'Description.base': 'what the robot stands on',
     'Description.mount': 'where it is in the lab, for display and sensors',
@@ -96,7 +96,7 @@ MEANING = {
 
 def tables() -> str:
     """All blocks, each with the sentence of its class and one row per key."""
-    return '\n\n'.join(f'### {title}\n\n{_intro(cls)}\n\n{_table(cls)}' for title, cls in BLOCKS.items())
+    return '\n\n'.join(f'### {title}\n\n{_intro(cls)}\n\n{table(cls)}' for title, cls in BLOCKS.items())
 
 
 def _intro(cls: type) -> str:
@@ -106,7 +106,8 @@ def _intro(cls: type) -> str:
     return '\n'.join([head, *([''] if items else []), *(f'- `{name}`: {text}' for name, text in items)])
 
 
-def _table(cls: type) -> str:
+def table(cls: type) -> str:
+    """One row per key of a block."""
     hints = typing.get_type_hints(cls)
     rows = [
         '| key | type | unit | default | meaning |',

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import yaml
 import soft_dynamics as sd
 from soft_control.laws.predictive import PredictiveGains, PredictiveLaw
 from soft_control.safety.plausibility import Plausible
+from soft_dynamics.array import Array
 from soft_dynamics.description.writer import write_description
 from soft_dynamics.geometry import urdf
 from soft_dynamics.geometry.tube import tube
@@ -23,8 +25,13 @@ from soft_dynamics.segments.look import Joint, Visual
 from soft_dynamics.segments.pose_fit import Fit
 from soft_estimation.inverse_kinematics.pose_tracking import Tracking
 from soft_estimation.kalman.model_filter import ModelFilter
+from tools import robot_file_page
+
+if TYPE_CHECKING:
+    from soft_dynamics.model.assembly import Assembly
 
 Z = 2
+PAGE = Path(__file__).parents[2] / 'docs' / 'adding' / 'segment_type.md'
 
 
 @dataclass(frozen=True)
@@ -42,14 +49,14 @@ class Bellows(Segment):
     def own_coordinates(self) -> tuple[Coordinate, ...]:
         return (Coordinate('l', 'length', 'm', self.length, self.length),)
 
-    def build(self, chain: Any) -> None:
+    def build(self, chain: Assembly) -> None:
         e = chain.element(PRISMATIC, axis=Z)
         k, k3, d, rest = self.material.lists(1)
         chain.set_material(e, k, k3, d, rest if self.material.rest else [self.length])
         chain.add_mass(e, self.mass, (0.0, 0.0, 0.0))
         chain.element(FIXED)
 
-    def volume_gain(self, area: float, position: tuple[float, ...]) -> np.ndarray:
+    def volume_gain(self, area: float, position: tuple[float, ...]) -> Array:
         return np.array([area])
 
     def urdf_joints(self, slices: int) -> list[Joint]:
@@ -65,7 +72,7 @@ class InvertibleBellows(Bellows):
 
     asked: ClassVar[list[int]] = []
 
-    def inverse(self, X_BT: np.ndarray, near: np.ndarray) -> Fit:
+    def inverse(self, X_BT: Array, near: Array) -> Fit:
         self.asked.append(len(X_BT))
         p = X_BT[..., :3, 3]
         return Fit(p[..., 2:], np.zeros(len(p)), np.linalg.norm(p[..., :2], axis=-1))
@@ -94,6 +101,15 @@ def toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pat
     file = tmp_path / 'toy.yaml'
     file.write_text(yaml.safe_dump(FILE), encoding='utf-8')
     return sd.load(file)
+
+
+def test_the_page_shows_this_type() -> None:
+    assert inspect.getsource(Bellows) in PAGE.read_text(encoding='utf-8')
+
+
+def test_the_page_of_robot_files_describes_it() -> None:
+    table = robot_file_page.table(Bellows)
+    assert '| `length` | number > 0 | m | **required** | at rest |' in table
 
 
 def test_a_type_that_is_not_in_the_table_is_refused() -> None:
