@@ -13,6 +13,7 @@ from ..reader import NAME, quantity
 from .look import PLATE, STRAIGHT, Joint, Visual
 from .material import Material
 from .pose_fit import TINY, Fit
+from .rig_parts import CutJoint, Pieces
 from .segment import Coordinate, Segment
 
 if TYPE_CHECKING:
@@ -99,6 +100,20 @@ class Arc(Segment):
         x, y = position
         at_tip = area * np.array([y, -x, 0.0, 0.0, 0.0, 1.0])
         return at_tip, -at_tip
+
+    def rig_parts(self) -> Pieces:
+        """Turn u about x and v about y, stretch to h; of difference coordinates u = -Delta_y/d, v = Delta_x/d."""
+        if self.coordinates == 'bend':
+            bends = CutJoint('u', 'revolute', 'x', 0), CutJoint('v', 'revolute', 'y', 1)
+            slide = CutJoint('h', 'prismatic', 'z', 2, straight=self.length)
+        else:
+            bends = (
+                CutJoint('v', 'revolute', 'y', 0, scale=1.0 / self.lever),
+                CutJoint('u', 'revolute', 'x', 1, scale=-1.0 / self.lever),
+            )
+            slide = CutJoint('h', 'prismatic', 'z', 2)
+        joints = (*bends, slide) if self.extensible else bends
+        return Pieces(tuple(joint.of(self.material) for joint in joints), self.radius)
 
     # ---- pose --------------------------------------------------------------------------------------------------------
 

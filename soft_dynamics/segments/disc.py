@@ -16,6 +16,7 @@ from ..kernels.chain import BALL, REVOLUTE, SPRING, SWING
 from ..reader import NAME, quantity
 from .look import RIGID, Joint, Visual, between_plates
 from .pose_fit import ROUNDING, Fit
+from .rig_parts import DiscOnThread
 from .segment import Coordinate, Segment, Vector
 
 if TYPE_CHECKING:
@@ -101,10 +102,13 @@ class Disc(Segment):
         self._add_body(chain, ball)
         self._add_springs(chain, first)
 
-    def _add_body(self, chain: Assembly, e: Any) -> None:
+    @property
+    def _inertia(self) -> Floats:
         hoop = self.mass * self.radius**2
-        inertia = self.inertia if self.inertia is not None else (hoop / 2, hoop / 2, hoop)
-        chain.add_mass(e, self.mass, (0.0, self.radius, 0.0), inertia)
+        return self.inertia if self.inertia is not None else (hoop / 2, hoop / 2, hoop)
+
+    def _add_body(self, chain: Assembly, e: Any) -> None:
+        chain.add_mass(e, self.mass, (0.0, self.radius, 0.0), self._inertia)
 
     def _add_springs(self, chain: Assembly, first: int) -> None:
         inner = self.inner_radius or chain.disc_radius or self.radius
@@ -119,6 +123,9 @@ class Disc(Segment):
 
     def chamber_wrenches(self, area: float, position: tuple[float, ...]) -> tuple[Array, Array]:
         return area * np.array([self.radius, 0.0, 0.0, 0.0, 0.0, 1.0]), np.zeros(6)
+
+    def rig_parts(self) -> DiscOnThread:
+        return DiscOnThread(self.radius, self.inner_radius, self._inertia, self.damping, self.springs)
 
     # ---- pose --------------------------------------------------------------------------------------------------------
 

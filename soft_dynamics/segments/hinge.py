@@ -13,6 +13,7 @@ from ..reader import NAME, quantity
 from .look import Joint, Visual
 from .material import Material
 from .pose_fit import Fit, continued
+from .rig_parts import CutJoint, Hinges
 from .segment import Coordinate, Segment, Vector
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ class Hinge(Segment):
         inertia = self.inertia if self.inertia is not None else self.mass * self.length**2 / 12.0
         chain.add_mass(e, self.mass, (0.0, com, 0.0), (0.0, 0.0, inertia))
         chain.element(FIXED, shift=(0.0, self.length, 0.0))
+
+    def rig_parts(self) -> Hinges:
+        return Hinges(CutJoint('theta', 'revolute', 'z', 0).of(self.material), self.offset)
 
     def inverse(self, X_BT: Array, near: Array) -> Fit:
         return hinge_from_pose(X_BT, self.length, self.offset, float(near[0]))

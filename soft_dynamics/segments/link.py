@@ -10,6 +10,7 @@ from ..errors import shown
 from ..kernels.chain import FIXED
 from ..reader import NAME, quantity
 from .look import RIGID, Joint, Visual
+from .rig_parts import RigidBody
 from .segment import Coordinate, Segment
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class Link(Segment):
         e = chain.element(FIXED, shift=(0.0, 0.0, self.length))
         x, y, z = self.com if self.com is not None else (0.0, 0.0, 0.5 * self.length)
         chain.add_mass(e, self.mass, (x, y, z - self.length), self.inertia)
+
+    def rig_parts(self) -> RigidBody:
+        com = self.com if self.com is not None else (0.0, 0.0, 0.5 * self.length)
+        return RigidBody(com, self.inertia)
 
     def urdf_joints(self, slices: int) -> list[Joint]:
         look = Visual(self.display_radius, self.length, (0.0, 0.0, -0.5 * self.length), color=RIGID)

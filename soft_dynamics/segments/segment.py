@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..model.assembly import Assembly
     from .look import Joint
     from .pose_fit import Fit
+    from .rig_parts import RigParts
 
 Vector = tuple[float, float, float]
 
@@ -102,6 +103,10 @@ class Segment:
     def chamber_wrenches(self, area: float, position: tuple[float, ...]) -> tuple[Array, Array]:
         """Wrenches per pressure of a chamber at the end and the start of the segment, in the axes of these frames."""
         raise NotImplementedError(f'{type(self).__name__}.chamber_wrenches')
+
+    def rig_parts(self) -> RigParts:
+        """The parts that the virtual rig builds its model of the segment from."""
+        raise ValueError(f'segment {self.name!r}: the virtual rig has no parts for the type {self.type}')
 
     # ---- pose --------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from ..reader import NAME, quantity
 from .look import PLATE, Joint, Visual, between_plates
 from .material import Material
 from .pose_fit import ROUNDING, Fit
+from .rig_parts import CutJoint, Pieces
 from .segment import Coordinate, Segment
 
 if TYPE_CHECKING:
@@ -77,6 +78,16 @@ class Universal(Segment):
         else:
             e = chain.element(FIXED, shift=(0.0, 0.0, half))
         chain.add_mass(e, end, (0.0, 0.0, 0.0))
+
+    def rig_parts(self) -> Pieces:
+        first, second = (0, 1) if self.axis_order == 'yx' else (1, 0)
+        turns = CutJoint('theta1', 'revolute', 'y', first), CutJoint('theta2', 'revolute', 'x', second)
+        joints = tuple(joint.of(self.material) for joint in turns)
+        if self.lengths == 'fixed':
+            return Pieces(joints)
+        # Both links in series have half the stiffness of one.
+        k, d = self.link_stiffness / 2, self.link_damping / 2
+        return Pieces((*joints, CutJoint('d', 'prismatic', 'z', None, k=k, d=d)))
 
     # ---- pose --------------------------------------------------------------------------------------------------------
 
