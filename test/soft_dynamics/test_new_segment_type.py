@@ -23,8 +23,10 @@ from soft_dynamics.reader import NAME, quantity
 from soft_dynamics.segments import TYPES, Coordinate, Material, Segment
 from soft_dynamics.segments.look import Joint, Visual
 from soft_dynamics.segments.pose_fit import Fit
+from soft_dynamics.segments.rig_parts import CutJoint, Pieces
 from soft_estimation.inverse_kinematics.pose_tracking import Tracking
 from soft_estimation.kalman.model_filter import ModelFilter
+from soft_hw_bridge.rig.plant import Plant
 from tools import robot_file_page
 
 if TYPE_CHECKING:
@@ -67,8 +69,8 @@ class Bellows(Segment):
         ]
 
 
-class InvertibleBellows(Bellows):
-    """The same with a closed form for its length, which counts how often it is asked."""
+class WholeBellows(Bellows):
+    """The same with parts for the virtual rig and a closed form for its length, which counts how often it is asked."""
 
     asked: ClassVar[list[int]] = []
 
@@ -76,6 +78,9 @@ class InvertibleBellows(Bellows):
         self.asked.append(len(X_BT))
         p = X_BT[..., :3, 3]
         return Fit(p[..., 2:], np.zeros(len(p)), np.linalg.norm(p[..., :2], axis=-1))
+
+    def rig_parts(self) -> Pieces:
+        return Pieces((CutJoint('l', 'prismatic', 'z', 0, straight=self.length).of(self.material),))
 
 
 FILE = {
@@ -95,7 +100,7 @@ FILE = {
 }
 
 
-@pytest.fixture(params=[Bellows, InvertibleBellows])
+@pytest.fixture(params=[Bellows, WholeBellows])
 def toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> sd.Robot:
     monkeypatch.setitem(TYPES, 'bellows', request.param)
     file = tmp_path / 'toy.yaml'
@@ -172,11 +177,11 @@ def test_its_urdf_and_its_tube_end_where_the_model_ends(toy: sd.Robot, tmp_path:
 
 
 def test_poses_give_its_coordinates_with_and_without_a_closed_form(toy: sd.Robot) -> None:
-    InvertibleBellows.asked.clear()
+    WholeBellows.asked.clear()
     found = Tracking(toy).configuration({'plate': toy.pose([0.137], 'palm')})
     np.testing.assert_allclose(found.q, [0.137], atol=1e-9)
     assert found.observed.all()
-    assert bool(InvertibleBellows.asked) == isinstance(toy.description.segments[0], InvertibleBellows)
+    assert bool(WholeBellows.asked) == isinstance(toy.description.segments[0], WholeBellows)
 
 
 def test_estimator_and_safety_take_it(toy: sd.Robot) -> None:
@@ -185,3 +190,16 @@ def test_estimator_and_safety_take_it(toy: sd.Robot) -> None:
     plausible = Plausible.of(toy)
     safety = toy.description.safety
     assert (plausible.centre, plausible.coordinate) == ([0.1], [0.1 * safety.stretch_limit])
+
+
+def test_the_virtual_rig_takes_it_or_says_what_is_missing(toy: sd.Robot) -> None:
+    if type(toy.description.segments[0]) is Bellows:
+        with pytest.raises(
+            ValueError, match=r"^segment 'lift': the virtual rig has no parts for the type bellows$"
+        ):
+            Plant(toy.description)
+        return
+    plant = Plant(toy.description)
+    plant.advance(3.0, np.array([5e4]))
+    weight = (0.5 * 0.2 + 0.1) * 9.81  # half of the bellows, whose mass is spread here, and the palm
+    assert plant.poses()[-1][2, 3] == pytest.approx(0.15 + (1e-4 * 5e4 - weight) / 400.0, abs=1e-6)
