@@ -42,7 +42,9 @@ class Assembly:
         default_factory=dict
     )  # segment name -> element its proximal frame is behind
     rates_of: dict[str, slice] = field(default_factory=dict)  # segment name -> its coordinates
+    positions_of: dict[str, slice] = field(default_factory=dict)  # likewise, where these are quaternions
     springs: list[Any] = field(default_factory=list)
+    spring_rates: list[int] = field(default_factory=list)  # first rate of the disc at the end of each
     blocks: list[tuple[int, Array, Array]] = field(
         default_factory=list
     )  # coordinate changes: first index, T, offset
@@ -111,11 +113,12 @@ def assemble(robot: Description, regular: bool = False) -> Assembly:
     build.add_names('base', robot.base.own_coordinates())
     build.frames['base'] = len(build.rows) - 1
     for segment in robot.segments:
-        first, start = build.nv, len(build.rows) - 1
+        first, first_q, start = build.nv, build.nq, len(build.rows) - 1
         (segment.build_regular if regular else segment.build)(build)
         build.add_names(segment.name, segment.own_coordinates())
         build.starts[segment.name] = start
         build.frames[segment.name] = len(build.rows) - 1
         build.rates_of[segment.name] = slice(first, build.nv)
+        build.positions_of[segment.name] = slice(first_q, build.nq)
     build.add_mass(build.rows[-1], robot.tip_load, (0.0, 0.0, 0.0))
     return build

@@ -81,7 +81,7 @@ class Disc(Segment):
     # ---- dynamics ----------------------------------------------------------------------------------------------------
 
     def build(self, chain: Assembly) -> None:
-        first = chain.nq
+        first = chain.nq, chain.nv
         for j, axis in enumerate((Z, X, Z, X, Y)):
             shift = (0.0, 0.0, self.thread_length) if j == 2 else None
             e = chain.element(REVOLUTE, axis=axis, shift=shift)
@@ -90,10 +90,10 @@ class Disc(Segment):
         if self.angles == 'axis_angle':
             T = np.eye(5)
             T[2, 0] = -1.0
-            chain.blocks.append((first, T, np.zeros(5)))
+            chain.blocks.append((first[0], T, np.zeros(5)))
 
     def build_regular(self, chain: Assembly) -> None:
-        first = chain.nq
+        first = chain.nq, chain.nv
         _, beta, gamma, psi, phi = self.damping  # the swing has one damper for both of its rates
         swing = chain.element(SWING)
         chain.set_material(swing, [0.0] * 2, [0.0] * 2, [beta, beta], [0.0] * 2)
@@ -110,16 +110,31 @@ class Disc(Segment):
     def _add_body(self, chain: Assembly, e: Any) -> None:
         chain.add_mass(e, self.mass, (0.0, self.radius, 0.0), self._inertia)
 
-    def _add_springs(self, chain: Assembly, first: int) -> None:
+    def _add_springs(self, chain: Assembly, first: tuple[int, int]) -> None:
         inner = self.inner_radius or chain.disc_radius or self.radius
         chain.disc_radius = self.radius
         for spring in self.springs:
             record = np.zeros((), SPRING)
             rim = np.array([np.sin(spring.angle), 1.0 - np.cos(spring.angle), 0.0])
-            record['iq'], record['length'] = first, self.thread_length
+            record['iq'], record['length'] = first[0], self.thread_length
             record['k'], record['rest'] = spring.stiffness, spring.rest_length
             record['inner'], record['outer'] = inner * rim, self.radius * rim
             chain.springs.append(record)
+            chain.spring_rates.append(first[1])
+
+    def to_regular(self, x: Array, v: Array) -> tuple[Array, Array]:
+        from ..geometry import disc_angles  # takes scipy's rotations along, which are slow to import
+
+        quaternions = disc_angles.to_quaternions(x)
+        return quaternions, np.einsum('kij,kj->ki', disc_angles.rate_matrix(x, quaternions), v)
+
+    def from_regular(self, t: Array, x: Array, v: Array, start: Array) -> tuple[Array, Array]:
+        """Joint angles and their rates; at a singular pose of the angles the smallest rates."""
+        from ..geometry import disc_angles
+
+        angles = disc_angles.angles_of_motion(t, x, v, start)
+        A = disc_angles.rate_matrix(angles, x)
+        return angles, np.einsum('kij,kj->ki', np.linalg.pinv(A, rcond=1e-9), v)
 
     def chamber_wrenches(self, area: float, position: tuple[float, ...]) -> tuple[Array, Array]:
         return area * np.array([self.radius, 0.0, 0.0, 0.0, 0.0, 1.0]), np.zeros(6)

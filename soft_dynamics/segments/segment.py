@@ -96,6 +96,14 @@ class Segment:
         """The same of elements that no pose makes singular."""
         self.build(chain)
 
+    def to_regular(self, x: Array, v: Array) -> tuple[Array, Array]:
+        """Joint coordinates and rates (k, n) as those of the elements of `build_regular`."""
+        return x, v
+
+    def from_regular(self, t: Array, x: Array, v: Array, start: Array) -> tuple[Array, Array]:
+        """The other way, of a motion over the times t (k,) that begins near the joint coordinates `start` (n,)."""
+        return x, v
+
     def volume_gain(self, area: float, position: tuple[float, ...]) -> Array:
         """Force per pressure on each coordinate, p dV, of a chamber [m^2] at a place of the cross-section [m]."""
         raise NotImplementedError(f'{type(self).__name__}.volume_gain')
