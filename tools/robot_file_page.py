@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from soft_dynamics import segments
-from soft_dynamics.description import robot_description as d
+from soft_dynamics.description import actuation, safety, sensors
+from soft_dynamics.description.robot_description import Description, Mount
 from soft_dynamics.reader import NAME
 
 PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'robot_file.md'
@@ -24,19 +25,19 @@ BEGIN = '<!-- tables: python -m tools.robot_file_page -->'
 END = '<!-- end of tables -->'
 
 BLOCKS: dict[str, type] = {
-    'The file': d.Description,
+    'The file': Description,
     'base': segments.Base,
-    'mount': d.Mount,
+    'mount': Mount,
     **{f'Segment: {name}': cls for name, cls in segments.TYPES.items()},
     'material': segments.Material,
     'springs': segments.Spring,
-    'actuation': d.Actuation,
-    'chambers': d.Chamber,
-    'sensors': d.Sensor,
-    'safety': d.Safety,
+    'actuation': actuation.Actuation,
+    'chambers': actuation.Chamber,
+    'sensors': sensors.Sensor,
+    'safety': safety.Safety,
 }
 
-# What a key means where its field in soft_dynamics/description/robot_description.py has no `doc`.
+# What a key means where its field has no `doc`.
 MEANING = {
     'Description.format': 'version of this format',
     'Description.name': 'of the robot',

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Safety
+from soft_dynamics.description.safety import Safety
 from soft_dynamics.robot import Robot
 from soft_dynamics.segments import Coordinate
 

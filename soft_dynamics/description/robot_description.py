@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import RobotFileError, one_line, shown
+from ..errors import RobotFileError, shown
 from ..reader import NAME, quantity, read
 from ..segments import TYPES, Base, Segment
 from ..strict_yaml import YamlError, load
+from .actuation import Actuation, chamber_problems
 from .robot_files import robot_file
+from .safety import Safety
+from .sensors import Sensor
 
 Floats = tuple[float, ...]
 MOST_SEGMENTS = 100  # the defaults are merged under each, and the time of a step grows with their square
@@ -26,78 +29,6 @@ class Mount:
 
     position: Floats = quantity((0.0, 0.0, 0.0), unit='m', length=3)
     rpy: Floats = quantity((0.0, 0.0, 0.0), unit='rad', length=3)
-
-
-@dataclass(frozen=True)
-class Chamber:
-    """A pressure chamber and how it works on the coordinates.
-
-    gain        an identified force per pressure on the coordinates of its segment
-    volume      p dV of a chamber of `area` at `position` in the cross-section of an arc
-    tip_wrench  the wrench of that chamber at the segment's tip, and minus its components at the segment's base [Mehl]
-    end_force   p area along z at the centre of a disc [Schultz]
-    """
-
-    name: str = quantity(form=NAME)
-    segment: str = quantity(form=NAME)  # or 'all'
-    work: Literal['gain', 'volume', 'tip_wrench', 'end_force'] = 'gain'
-    gain: Floats = quantity((), unit='N m/Pa')
-    area: float = quantity(0.0, unit='m^2', least=0.0)
-    position: Floats = quantity((0.0, 0.0), unit='m', length=2)
-
-
-@dataclass(frozen=True)
-class Actuation:
-    """The chambers, and what every one of them has in common."""
-
-    chambers: tuple[Chamber, ...] = ()
-    pressure_min: float = quantity(0.0, unit='Pa', most=0.0, doc='gauge; a vented chamber has 0')
-    pressure_max: float = quantity(0.0, unit='Pa', doc='gauge')
-    slew: float = quantity(1e6, unit='Pa/s', above=0.0, doc='fastest change a command may ask for')
-    valve_lag: float = quantity(0.0, unit='s', least=0.0, doc='time constant of the first-order valve')
-    fill_lag: float = quantity(
-        0.0, unit='s', least=0.0, doc='by which a chamber follows its pressure sensor upwards'
-    )
-    vent_lag: float = quantity(0.0, unit='s', least=0.0, doc='likewise downwards')
-
-    def __post_init__(self) -> None:
-        if self.chambers and not self.pressure_max > self.pressure_min:
-            raise ValueError(
-                f'pressure_max: expected > pressure_min {self.pressure_min:g}, found {self.pressure_max:g}'
-            )
-
-
-@dataclass(frozen=True)
-class Sensor:
-    """A tracked body, a fiber or a force/torque sensor and the frame it sits on."""
-
-    name: str = quantity(form=NAME)
-    kind: Literal['mocap', 'vive', 'fiber', 'ft'] = quantity()
-    frame: str = quantity(form=NAME)
-    position: Floats = quantity((0.0, 0.0, 0.0), unit='m', length=3)
-    rpy: Floats = quantity((0.0, 0.0, 0.0), unit='rad', length=3)
-
-
-@dataclass(frozen=True)
-class Safety:
-    """When a controller gives up, and how fast it lets the air out."""
-
-    state_timeout: float = quantity(0.1, unit='s', above=0.0)
-    command_timeout: float = quantity(0.2, unit='s', above=0.0)
-    vent_time: float = quantity(1.0, unit='s', above=0.0, doc='full pressure to none')
-    coordinate_limit: float = quantity(
-        3.2, unit='rad', above=0.0, doc='largest plausible bend; of a difference of lengths, times its lever'
-    )
-    rate_limit: float = quantity(50.0, unit='rad/s', above=0.0, doc='likewise of its rate')
-    stretch_limit: float = quantity(
-        0.5, unit='-', above=0.0, doc='largest plausible change of a length, in that length'
-    )
-    base_limit: float = quantity(
-        3.0, unit='m', above=0.0, doc='of a moving base: how far from where its coordinates are zero'
-    )
-    base_rate_limit: float = quantity(
-        10.0, unit='m/s and rad/s', above=0.0, doc='of a moving base: how fast it moves and turns'
-    )
 
 
 @dataclass(frozen=True)
@@ -147,7 +78,7 @@ def _cross_checks(robot: Description) -> list[str]:
     problems += _repeated('actuation.chambers', [chamber.name for chamber in robot.actuation.chambers])
     problems += _repeated('sensors', [sensor.name for sensor in robot.sensors])
     for k, chamber in enumerate(robot.actuation.chambers):
-        problems += _chamber_problems(robot, names, chamber, f'actuation.chambers[{k}]')
+        problems += chamber_problems(robot.segments, chamber, f'actuation.chambers[{k}]')
     for k, sensor in enumerate(robot.sensors):
         if sensor.frame not in ('base', 'tip', *names):
             problems.append(f'sensors[{k}].frame: expected base, tip or a segment, found {sensor.frame!r}')
@@ -160,25 +91,6 @@ def _repeated(path: str, names: list[str]) -> list[str]:
         for k, name in enumerate(names)
         if name in names[:k]
     ]
-
-
-def _chamber_problems(robot: Description, names: list[str], chamber: Chamber, path: str) -> list[str]:
-    if chamber.segment != 'all' and chamber.segment not in names:
-        known = one_line(', '.join(names), 500)
-        return [f'{path}.segment: expected all or one of {known}, found {chamber.segment!r}']
-    targets = [s for s in robot.segments if chamber.segment in ('all', s.name) and s.moves]
-    if not targets:
-        return [f'{path}.segment: expected a segment that moves, found {chamber.segment!r}']
-    if not all(chamber.work in target.works for target in targets):
-        wanted = ' or '.join(name for name, cls in TYPES.items() if chamber.work in cls.works)
-        return [f'{path}.work: {chamber.work} needs a segment of type {wanted}']
-    if chamber.work != 'gain':
-        return [] if chamber.area > 0.0 else [f'{path}.area: expected > 0 [m^2], found {chamber.area:g}']
-    counts = {target.entries for target in targets}
-    if counts != {len(chamber.gain)}:
-        expected = ' and '.join(map(str, sorted(counts)))
-        return [f'{path}.gain: expected {expected} entries, found {len(chamber.gain)}']
-    return []
 
 
 def from_mapping(data: Any, source: str) -> Description:

@@ -18,7 +18,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Chamber, Description
+from soft_dynamics.description.actuation import Chamber
+from soft_dynamics.description.robot_description import Description
 from soft_dynamics.segments import Segment
 
 KEY = re.compile(r'(?:([\w*?]+)\.)?(\w+)(?:\[(\d+)(?::(\d+))?\])?')

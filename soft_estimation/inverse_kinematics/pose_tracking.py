@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.geometry.se3 import as_pose, inverse, pose_error, pose_from_rpy
 from soft_dynamics.geometry.so3 import angle
 from soft_dynamics.robot import Robot

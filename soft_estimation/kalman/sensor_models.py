@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.geometry.se3 import pose_from_rpy
 
 from ..inverse_kinematics.fiber_shape import frames_along

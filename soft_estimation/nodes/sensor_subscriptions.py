@@ -14,7 +14,7 @@ from rclpy.subscription import Subscription
 from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.messages.flat_messages import Flat
 from soft_dynamics.ros.conversions import pose_to_matrix, time_to_ns, wrench_to_array
 from soft_dynamics.ros.executor import in_passing

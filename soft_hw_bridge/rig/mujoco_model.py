@@ -22,7 +22,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Description, Sensor
+from soft_dynamics.description.robot_description import Description
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.segments import Segment
 from soft_dynamics.segments.rig_parts import CutJoint, DiscOnThread, Hinges, Pieces, RigidBody
 
