@@ -61,6 +61,10 @@ class Bellows(Segment):
     def volume_gain(self, area: float, position: tuple[float, ...]) -> Array:
         return np.array([area])
 
+    def rig_parts(self) -> Pieces:
+        slide = CutJoint('l', 'prismatic', 'z', 0, straight=self.length)
+        return Pieces((slide.of(self.material),))
+
     def urdf_joints(self, slices: int) -> list[Joint]:
         look = Visual(self.display_radius, self.length, (0.0, 0.0, -0.5 * self.length))
         return [
@@ -69,8 +73,14 @@ class Bellows(Segment):
         ]
 
 
-class WholeBellows(Bellows):
-    """The same with parts for the virtual rig and a closed form for its length, which counts how often it is asked."""
+class BellowsWithoutParts(Bellows):
+    """The same without parts for the virtual rig."""
+
+    rig_parts = Segment.rig_parts
+
+
+class InvertibleBellows(Bellows):
+    """The same with a closed form for its length, which counts how often it is asked."""
 
     asked: ClassVar[list[int]] = []
 
@@ -78,9 +88,6 @@ class WholeBellows(Bellows):
         self.asked.append(len(X_BT))
         p = X_BT[..., :3, 3]
         return Fit(p[..., 2:], np.zeros(len(p)), np.linalg.norm(p[..., :2], axis=-1))
-
-    def rig_parts(self) -> Pieces:
-        return Pieces((CutJoint('l', 'prismatic', 'z', 0, straight=self.length).of(self.material),))
 
 
 FILE = {
@@ -100,7 +107,7 @@ FILE = {
 }
 
 
-@pytest.fixture(params=[Bellows, WholeBellows])
+@pytest.fixture(params=[Bellows, InvertibleBellows])
 def toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> sd.Robot:
     monkeypatch.setitem(TYPES, 'bellows', request.param)
     file = tmp_path / 'toy.yaml'
@@ -177,11 +184,11 @@ def test_its_urdf_and_its_tube_end_where_the_model_ends(toy: sd.Robot, tmp_path:
 
 
 def test_poses_give_its_coordinates_with_and_without_a_closed_form(toy: sd.Robot) -> None:
-    WholeBellows.asked.clear()
+    InvertibleBellows.asked.clear()
     found = Tracking(toy).configuration({'plate': toy.pose([0.137], 'palm')})
     np.testing.assert_allclose(found.q, [0.137], atol=1e-9)
     assert found.observed.all()
-    assert bool(WholeBellows.asked) == isinstance(toy.description.segments[0], WholeBellows)
+    assert bool(InvertibleBellows.asked) == isinstance(toy.description.segments[0], InvertibleBellows)
 
 
 def test_estimator_and_safety_take_it(toy: sd.Robot) -> None:
@@ -192,14 +199,16 @@ def test_estimator_and_safety_take_it(toy: sd.Robot) -> None:
     assert (plausible.centre, plausible.coordinate) == ([0.1], [0.1 * safety.stretch_limit])
 
 
-def test_the_virtual_rig_takes_it_or_says_what_is_missing(toy: sd.Robot) -> None:
-    if type(toy.description.segments[0]) is Bellows:
-        with pytest.raises(
-            ValueError, match=r"^segment 'lift': the virtual rig has no parts for the type bellows$"
-        ):
-            Plant(toy.description)
-        return
+def test_the_virtual_rig_hangs_as_the_closed_form(toy: sd.Robot) -> None:
     plant = Plant(toy.description)
     plant.advance(3.0, np.array([5e4]))
     weight = (0.5 * 0.2 + 0.1) * 9.81  # half of the bellows, whose mass is spread here, and the palm
     assert plant.poses()[-1][2, 3] == pytest.approx(0.15 + (1e-4 * 5e4 - weight) / 400.0, abs=1e-6)
+
+
+def test_the_virtual_rig_says_that_a_type_has_no_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TYPES, 'bellows', BellowsWithoutParts)
+    with pytest.raises(
+        ValueError, match=r"^segment 'lift': the virtual rig has no parts for the type bellows$"
+    ):
+        Plant(sd.Robot.from_dict(FILE).description)
