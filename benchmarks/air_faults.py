@@ -1,10 +1,10 @@
-"""What reaches the valves while every process of a closed loop is killed, and stopped and continued, again and again?
+"""Kill, and stop and continue, each process of a closed loop; check what reaches the valves.
 
 python -m benchmarks.air_faults [--times 20] [--seed 1] [--only pressure_bridge ...] [--write-docs]
 
-A virtual honeycomb_arm moves between two poses, so that its chambers are filled. Then a process is killed, or stopped
-for 0.05 to 3 s and continued. The virtual valve terminal notes every write that it applies. The table has the largest
-rise of a chamber in one write; the slew rate allows two cycles' worth. Forty events of a process take three minutes.
+A virtual honeycomb_arm moves between two poses with filled chambers. Then a process is killed, or stopped for 0.05 to
+3 s and continued. The virtual valve terminal logs each write that it applies. The table shows the largest rise of a
+chamber in one write; two cycles of the slew rate are allowed. Forty events of one process take three minutes.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from soft_hw_bridge.rig.remote_control import RigClient
 from tools.simulation import Simulation
 
 ROBOT = 'honeycomb_arm'
-RATE = 100.0  # [Hz] of the loop
-COUNT = 100.0  # [Pa] of a register
+RATE = 100.0  # [Hz] rate of the loop
+COUNT = 100.0  # [Pa] per count of a register
 DEVICE = 'device process'
 PROCESSES = ['virtual_rig', 'mocap_bridge', 'ft_bridge', 'pressure_bridge', DEVICE]
 PROCESSES += ['state_estimator', 'configuration_controller', 'shape_publisher']
-KILLS_PER_LAUNCH = 4  # the launch gives a node up after five
-NOT_RESTARTED = ('virtual_rig', 'configuration_controller')  # by the launch, after a kill
-FILLED = 40e3  # [Pa] in a chamber, before something happens
-PATIENCE = 60.0  # [s] until the chambers are filled again
+KILLS_PER_LAUNCH = 4  # the launch restarts a node five times at most
+NOT_RESTARTED = ('virtual_rig', 'configuration_controller')  # the launch does not restart these after a kill
+FILLED = 40e3  # [Pa] in a chamber before an event
+PATIENCE = 60.0  # [s] longest wait for filled chambers
 STOPS = 0.05, 3.0  # [s]
-AFTERWARDS = 1.5  # [s] watched after an event
+AFTERWARDS = 1.5  # [s] observed after an event
 PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'safety.md'
 BEGIN, END = '<!-- air faults -->', '<!-- end of air faults -->'
 
 
 class Row(NamedTuple):
-    """What came of the events of one kind on one process."""
+    """The result of all events of one kind on one process."""
 
     process: str
     event: str
@@ -60,7 +60,7 @@ class Row(NamedTuple):
 
 
 class Mover(Node):
-    """Sends references, and activates the pressure bridge again when it asks for that."""
+    """Sends references, and reactivates the pressure bridge when it asks for that."""
 
     def __init__(self) -> None:
         super().__init__('mover')
@@ -91,7 +91,7 @@ class Mover(Node):
 
 
 def spin(node: Node, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
-    """Run callbacks for a time, or until a condition; True if that came."""
+    """Run callbacks for a time or until a condition; return whether the condition held."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         rclpy.spin_once(node, timeout_sec=0.05)
@@ -124,7 +124,7 @@ def happen(simulation: Simulation, process: str, event: str, pause: float) -> No
 
 
 class Launches:
-    """A running simulation, a new one after so many kills; and what its terminals noted."""
+    """A running simulation, restarted after some kills, with the logs of its terminals."""
 
     def __init__(self) -> None:
         self._simulation: Simulation | None = None
@@ -148,14 +148,14 @@ def filled(rig: RigClient) -> Callable[[], bool]:
     def look() -> bool:
         try:
             return max(rig.state()['command']) > FILLED
-        except (OSError, ValueError):  # it starts again
+        except (OSError, ValueError):  # it is starting
             return False
 
     return look
 
 
 def row(node: Mover, launches: Launches, process: str, event: str, times: int, rng: random.Random) -> Row:
-    """Let an event happen so many times, each when the chambers are filled."""
+    """Repeat an event, each time with filled chambers."""
     writes, rise = 0, 0.0
     for number in range(times):
         simulation = launches.running(event)
@@ -167,7 +167,7 @@ def row(node: Mover, launches: Launches, process: str, event: str, times: int, r
             seen = rig.state()['writes']
             happen(simulation, process, event, STOPS[0] * (STOPS[1] / STOPS[0]) ** rng.random())
             spin(node, AFTERWARDS)
-            if event == 'kill' and process == 'virtual_rig':  # its notes are gone with it
+            if event == 'kill' and process == 'virtual_rig':  # its log ends with it
                 launches.close()
                 continue
             state = rig.state()
@@ -198,10 +198,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='air_faults', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--times', type=int, default=20, help='each event; default 20')
-    parser.add_argument('--seed', type=int, default=1, help='of the durations; default 1')
+    parser.add_argument('--times', type=int, default=20, help='number of each event; default 20')
+    parser.add_argument('--seed', type=int, default=1, help='seed of the durations; default 1')
     parser.add_argument('--only', nargs='+', choices=PROCESSES, default=PROCESSES, metavar='PROCESS')
-    parser.add_argument('--write-docs', action='store_true', help=f'put the table into {PAGE.name}')
+    parser.add_argument('--write-docs', action='store_true', help=f'write the table into {PAGE.name}')
     options = parser.parse_args(arguments)
     rng, rows, launches = random.Random(options.seed), [], Launches()
     with mover() as node:

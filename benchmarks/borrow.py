@@ -1,4 +1,4 @@
-"""What arrays without reference counts buy: the compiled loops against the same ones, whose arrays numba counts."""
+"""What arrays without reference counts save: compiled loops against the same loops with counted arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _itself(array: Any) -> Any:
 
 
 def _counted(kernel: Any, **callees: Any) -> Any:
-    """Return the function of a kernel with `borrowed` replaced by the identity, and other callees."""
+    """Return the function of a kernel with `borrowed` replaced by the identity, and with other callees."""
     function = kernel.py_func
     return FunctionType(function.__code__, {**function.__globals__, 'borrowed': _itself, **callees})
 

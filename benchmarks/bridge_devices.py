@@ -1,10 +1,10 @@
-"""Emulated devices at full rate, for benchmarks.bridges: every sample carries the time at which it was sent.
+"""Emulated devices at full rate for benchmarks.bridges; each sample carries its send time.
 
     python -m benchmarks.bridge_devices DEVICE START_NS
 
-That time, whole seconds and fraction since START_NS, is the position x, y of every body and tracker, the force x, y of
-a wrench, and the first two twists of a shape. One line of JSON on stdout says where the device listens; a closed stdin
-ends it.
+The time since START_NS, as whole seconds and fraction, is the position x, y of each body and tracker, the force x, y of
+a wrench, and the first two twists of a shape. The device prints its ports as one line of JSON and ends when stdin
+closes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 
 
 class Device(ABC):
-    """A device on free ports of loopback; start_ns: the beginning of its time."""
+    """A device on free loopback ports; start_ns: origin of its time."""
 
     rate: float  # [Hz]
     emulator: Any
@@ -53,7 +53,7 @@ class Device(ABC):
         """Send a sample."""
 
     def run(self) -> None:
-        """Live until stdin is closed; what was held up is sent late, none is left out."""
+        """Run until stdin is closed. Delayed samples are sent late, none is left out."""
         due = time.monotonic()
         while not select.select([sys.stdin], [], [], max(due - time.monotonic(), 0.0))[0]:
             self.send()
@@ -84,7 +84,7 @@ class Mocap(Device):
 
 
 class Vive(Device):
-    """SteamVR refreshes its poses faster than anybody asks for them."""
+    """SteamVR, which refreshes its poses faster than the bridge polls them."""
 
     rate = 500.0
     serves_itself = False
@@ -127,7 +127,7 @@ class Ft(Device):
 
 
 class Pressure(Device):
-    """The chambers have what was commanded; the samples are taken by requests."""
+    """Valves whose chambers follow the command at once; requests fetch the samples."""
 
     rate = 100.0
 

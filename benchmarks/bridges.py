@@ -29,22 +29,26 @@ from benchmarks.page import replace_part
 from benchmarks.serialized import BODY, STAMP, stamp_ns, taken
 
 METHOD = """
-Five devices, five bridges and the listener are eleven processes on one computer. The devices are the emulators that the
-virtual rig has too, without its plant: the packets are the same, but each carries the time at which it was sent, and
-the physics of a robot, which a real rig does not compute either, takes no CPU from the bridges. Latency is from the
-moment a sample is handed to the emulated device to the moment the DDS of another process has it on the topic: the
-emulator's encoding, the network, the bridge and DDS. Of pressure it is from the middle of the Modbus request to the
-topic. A Vive tracker has no packets: the bridge asks 250 times a second for poses that are refreshed 500 times, so up
-to 2 ms of its latency is the age of the pose; a poll that met a pose a second time counts as duplicate and is repeated
-a millisecond later. The error of a stamp is its distance from the moment the sample was handed over; the F/T box has
-only a count of samples for a clock, so there it includes how late the emulator was. CPU is of one core, user and
-system. Counters are those of the diagnostics; `topic` are messages that DDS lost on the way to the listener.
+Five emulated devices, five bridges and the listener run as eleven processes on one computer. The devices are those of
+the virtual rig without its plant: they send the same packets, each with its send time, and no physics takes CPU from
+the bridges.
+
+- **Latency** runs from the hand-over of a sample to the emulated device until DDS has it in the listener's process. It
+  includes the emulator's encoding, the network, the bridge and DDS. For pressure it starts in the middle of the Modbus
+  request.
+- **Vive**: the bridge polls poses 250 times a second; the emulator refreshes them 500 times a second. Up to 2 ms of the
+  latency is the age of the pose. A poll that finds the same pose again counts as duplicate; the bridge repeats it a
+  millisecond later.
+- **Stamp error** is the distance between the stamp and the hand-over. The F/T box only counts samples, so its error
+  includes the delay of the emulator.
+- **CPU** is user and system time in percent of one core.
+- **Counters** are those of the diagnostics; `topic` counts messages that DDS lost on the way to the listener.
 """
-DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'bridges.md'
+DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'benchmarks' / 'bridges.md'
 BEGIN, END = '<!-- benchmarks.bridges -->', '<!-- end -->'
-PATIENCE = 60.0  # [s] until every topic has to be there
+PATIENCE = 60.0  # [s] longest wait for all topics
 SETTLE = 4.0  # [s] for the clocks
-POLL = 0.02  # [s] between looks at what DDS has taken in and stamped meanwhile
+POLL = 0.02  # [s] between two reads; DDS stamps messages on arrival
 COMMAND_PERIOD = 0.02  # [s]
 COUNTERS = ('lost', 'duplicate', 'out_of_order', 'malformed', 'foreign', 'reconnects')
 LENGTH, NUMBER, TWO = (Struct(f'<{layout}') for layout in ('I', 'd', 'dd'))  # of CDR, little-endian
@@ -62,7 +66,7 @@ LOADS = {
 
 
 class Message(NamedTuple):
-    """When a sample was sent, stamped and received."""
+    """Send time, stamp and arrival of a sample."""
 
     sent_ns: int
     stamp_ns: int
@@ -71,7 +75,7 @@ class Message(NamedTuple):
 
 @dataclass
 class Stream:
-    """What came on one topic. The messages stay serialized: three numbers cost a tenth of rclpy's objects."""
+    """The messages of one topic, kept serialized: reading three numbers costs a tenth of building rclpy's objects."""
 
     subscription: Any
     sent: Callable[[bytes], tuple[float, float]] | None  # whole seconds and fraction; None: the stamp itself
@@ -80,7 +84,7 @@ class Stream:
     _next: int = 0  # sequence number
 
     def drain(self, start_ns: int) -> None:
-        """Take all that has come."""
+        """Take all waiting messages."""
         for data, info in taken(self.subscription):
             number = info['publication_sequence_number']
             self.lost += number - self._next if self._next else 0
@@ -93,7 +97,7 @@ class Stream:
 
 
 class Listener:
-    """Hears all topics and all diagnostics, and commands pressures; no executor, to cost little."""
+    """Reads all topics and diagnostics and commands pressures, without an executor to save CPU."""
 
     def __init__(self, start_ns: int) -> None:
         import rclpy
@@ -107,14 +111,14 @@ class Listener:
         self.node = rclpy.create_node('bridges_listener')
         self.start_ns = start_ns
         sensor = copy(SENSOR)
-        sensor.depth = 2000  # a slow listener loses nothing
+        sensor.depth = 2000  # a slow listener loses no message
         robot = load_description('honeycomb_arm')
         names = [chamber.name for chamber in robot.actuation.chambers]
         self._command = ChamberPressures(names=names, pressure=[0.0] * len(names))
         self._level = 0.5 * robot.actuation.pressure_max
         self._publisher = self.node.create_publisher(ChamberPressures, 'pressure/command', COMMAND)
         self._diagnostics = self.node.create_subscription(DiagnosticArray, '/diagnostics', _ignore, STATE)
-        self.values: dict[str, dict[str, str]] = {}  # of the diagnostics, by device
+        self.values: dict[str, dict[str, str]] = {}  # diagnostics by device
         self.levels: dict[str, bytes] = {}
 
         def hear(kind: Any, topic: str, sent: Callable[[Any], tuple[float, float]] | None) -> Stream:
@@ -129,7 +133,7 @@ class Listener:
         }
 
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Listen."""
+        """Read all topics once."""
         commanded = 0.0
         while not is_over():
             for stream in self._all():
@@ -137,7 +141,7 @@ class Listener:
             self._drain_diagnostics()
             if time.monotonic() > commanded + COMMAND_PERIOD:
                 commanded = time.monotonic()
-                if self.levels.get('pressure') == b'\0':  # it follows zero, with which commands must begin
+                if self.levels.get('pressure') == b'\0':  # it follows zero; commands must begin there
                     self._command.pressure = [self._level] * len(self._command.names)
                 self._command.header.stamp = self.node.get_clock().now().to_msg()
                 self._publisher.publish(self._command)
@@ -145,7 +149,7 @@ class Listener:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every topic is alive and every bridge content."""
+        """Whether all topics have messages and all bridges report OK."""
         heard = all(stream.messages for stream in self._all())
         return heard and all(self.levels.get(device) == b'\0' for device in LOADS)
 
@@ -191,9 +195,9 @@ def measure(seconds: float, say: Callable[[str], None]) -> list[list[str]]:
         listener.run(lambda: listener.is_complete or time.monotonic() > deadline)
         if not listener.is_complete:
             raise SystemExit(
-                f'bridges: nothing good from {", ".join(listener.missing())} within {PATIENCE:g} s'
+                f'bridges: no good data from {", ".join(listener.missing())} within {PATIENCE:g} s'
             )
-        say(f'all of them publish; measuring for {seconds:g} s')
+        say(f'all bridges publish; measuring for {seconds:g} s')
         _listen_for(listener, SETTLE)
         before, cpu, begin = (
             _counters(listener),
@@ -208,7 +212,7 @@ def measure(seconds: float, say: Callable[[str], None]) -> list[list[str]]:
         shares = {
             device: (cpu_seconds(pid) - cpu[device]) / ((end - begin) * 1e-9) for device, pid in pids.items()
         }
-        _listen_for(listener, 1.2)  # for the diagnostics of the last second
+        _listen_for(listener, 1.2)  # until the diagnostics of the last second have arrived
         after = _counters(listener)
         lost = {device: count - lost[device] for device, count in _lost(listener).items()}
         rows = {device: _figures(streams, begin, end) for device, streams in listener.streams.items()}
@@ -224,7 +228,7 @@ def measure(seconds: float, say: Callable[[str], None]) -> list[list[str]]:
 
 
 def _figures(streams: Sequence[Stream], begin_ns: int, end_ns: int) -> list[str]:
-    """Return rate, latencies and errors of the stamps of what was received in a time."""
+    """Return rate, latencies and stamp errors of the samples received in a time."""
     messages = np.array([message for stream in streams for message in stream.messages])
     sent_ns, stamp_ns, received_ns = messages[(messages[:, 2] >= begin_ns) & (messages[:, 2] < end_ns)].T
     rate = len(sent_ns) / ((end_ns - begin_ns) * 1e-9)
@@ -246,7 +250,7 @@ def _ignore(_: Any) -> None: ...
 
 
 def _first_two(data: bytes) -> tuple[float, float]:
-    """Return the first two numbers after the header, as x and y of a pose or wrench are."""
+    """Return the first two numbers after the header, such as x and y of a pose or wrench."""
     first, second = TWO.unpack_from(data, _aligned(_after_header(data)))
     return first, second
 
@@ -264,7 +268,7 @@ def _of_shape(data: bytes) -> tuple[float, float]:
 
 
 def _after_header(data: bytes) -> int:
-    """Return where a message goes on behind its stamp and frame."""
+    """Return the offset behind stamp and frame of a message."""
     at = BODY + STAMP.size
     at += LENGTH.size + LENGTH.unpack_from(data, at)[0]
     return at + -at % 4
@@ -280,7 +284,7 @@ def _listen_for(listener: Listener, seconds: float) -> None:
 
 
 def _counters(listener: Listener) -> dict[str, dict[str, int]]:
-    """Return the counters of each device; those of its trackers added up."""
+    """Return the counters of each device, summed over its trackers."""
     return {
         device: {
             key: sum(
@@ -306,7 +310,7 @@ def _params(ports: dict[str, dict[str, int]]) -> dict[str, dict[str, Any]]:
 
 @contextmanager
 def _device(device: str, start_ns: int) -> Iterator[dict[str, int]]:
-    """Run an emulated device, as computers of their own would: they share nothing."""
+    """Run an emulated device in a process of its own."""
     command = [sys.executable, '-m', 'benchmarks.bridge_devices', device, str(start_ns)]
     with _process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield json.loads(process.stdout.readline())
@@ -355,12 +359,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog=METHOD,
     )
     parser.add_argument(
-        '--seconds', type=float, default=60.0, help='how long to measure, default %(default)g'
+        '--seconds', type=float, default=60.0, help='duration of the measurement [s], default %(default)g'
     )
-    parser.add_argument('--write-docs', action='store_true', help=f'also into {DOCS.parent.name}/{DOCS.name}')
+    parser.add_argument('--write-docs', action='store_true', help=f'also write docs/benchmarks/{DOCS.name}')
     options = parser.parse_args(arguments)
     if not options.seconds >= 2.0:
-        parser.error(f'--seconds: at least 2, got {options.seconds:g}')
+        parser.error(f'--seconds: must be >= 2, got {options.seconds:g}')
     if not all(importlib.util.find_spec(name) for name in ('rclpy', 'soft_robot_suite')):
         raise SystemExit(
             'bridges: needs rclpy and the built messages: tools/run.py python -m benchmarks.bridges'

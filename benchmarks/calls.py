@@ -19,12 +19,12 @@ from soft_dynamics.model.assembly import assemble
 from soft_dynamics.robot import Robot
 
 SEGMENTS = 4
-STATES = 1000  # of a compiled loop: all of them stay in the cache
+STATES = 1000  # of a compiled loop; they fit the cache
 CALL, LOOP = 'Python call', 'compiled loop'
 
 
 class Subject(NamedTuple):
-    """A robot with motions (count, nq) and the forces that go with them."""
+    """A robot with motions (count, nq) and their forces."""
 
     robot: Robot
     state: State
@@ -39,7 +39,7 @@ class Subject(NamedTuple):
         return Case(getattr(self.robot, f'{algorithm}_dynamics'), self.of_one(algorithm))
 
     def loop(self, algorithm: str) -> Case:
-        """Return the kernel over all states, without the checks of the public call."""
+        """Return a loop of the kernel over all states, without the checks of the public call."""
         (q, qd, qdd), chain = self.state, assemble(self.robot.description).elements
         count, out, no_wrench = len(q), np.zeros_like(q), np.zeros((len(q), 0, 6))
         if algorithm == 'inverse':
@@ -89,7 +89,7 @@ def forward_loop(settings: Settings) -> list[Row]:
 def _loop(settings: Settings, algorithm: str, targets: Sequence[Target | None]) -> list[Row]:
     """Compare the kernel, and the public call of a batch, with Pinocchio in C++ and MuJoCo in C.
 
-    Where the C++ loop cannot be built, its cost is estimated by the growth of Python calls from 4 to 16 joints.
+    If the C++ loop cannot be built, its cost is estimated from the growth of Python calls from 4 to 16 joints.
     """
     me = puj()
     given = me.state.qdd if algorithm == 'inverse' else me.tau
@@ -116,7 +116,7 @@ def _loop(settings: Settings, algorithm: str, targets: Sequence[Target | None]) 
 
 
 def _calls_of_two_lengths(algorithm: str) -> list[Case]:
-    """Return Pinocchio's call for one segment and for all: their difference has no call in it."""
+    """Return Pinocchio's call for one segment and for all segments; the difference contains no call overhead."""
     cases = []
     for segments in (1, SEGMENTS):
         model = pinocchio_model(segments)
@@ -137,7 +137,7 @@ def linearize(settings: Settings) -> list[Row]:
 
 
 def arcs(placement: str, limit: float) -> Callable[[Settings], list[Row]]:
-    """Return the benchmark of both dynamics of the pneumatic arm with its mass placed so, limit [s]."""
+    """Return the benchmark of both dynamics of the pneumatic arm with a mass placement; limit [s]."""
 
     def measure(settings: Settings) -> list[Row]:
         arm = subject(arc_robot(3, placement), 1)
@@ -154,7 +154,7 @@ def arcs(placement: str, limit: float) -> Callable[[Settings], list[Row]]:
 
 
 def agreement() -> dict[str, float]:
-    """Return the largest differences between ours and the peers' results on the chain of 16 joints."""
+    """Return the largest differences between our results and the peers' on the chain of 16 joints."""
     me, model = puj(), pinocchio_model(SEGMENTS)
     data, count = model.createData(), 100
     states = [tuple(array[k] for array in (*me.state, me.tau)) for k in range(count)]

@@ -1,7 +1,7 @@
-"""One chain for all: prismatic, revolute, revolute, prismatic per segment, as ours, Pinocchio's and MuJoCo's model.
+"""One chain for all: prismatic, revolute, revolute, prismatic per segment, as our, Pinocchio's and MuJoCo's model.
 
 The honeycomb arm with free link lengths and half of each mass at its universal joint, without springs and dampers,
-which Pinocchio does not know. Longer chains repeat its four segments.
+which Pinocchio does not have. Longer chains repeat the four segments.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from soft_dynamics.segments import Material
 
 HONEYCOMB, PNEUMATIC = load_description('honeycomb_arm'), load_description('pneumatic_arm')
 GRAVITY = HONEYCOMB.gravity
-AXES = 'zYXz'  # of one segment: capital letters turn, small letters slide
-POINT_INERTIA = 1e-9  # [kg m^2] MuJoCo refuses a point mass
+AXES = 'zYXz'  # of one segment: capital letters rotate, small letters slide
+POINT_INERTIA = 1e-9  # [kg m^2] MuJoCo rejects a point mass
 
 
 class State(NamedTuple):
@@ -34,12 +34,12 @@ class State(NamedTuple):
 
 
 def puj_robot(segments: int) -> Robot:
-    """Return the chain as ours."""
+    """Return the chain as our model."""
     return _bare_robot(HONEYCOMB, _universals(segments))
 
 
 def arc_robot(joints: int, placement: str = 'lumped', points: int = 5) -> Robot:
-    """Return the pneumatic arm with any number of joints and links and its mass where `placement` says."""
+    """Return the pneumatic arm with any number of joints and links and a mass placement."""
     segments: list[Any] = []
     for k in range(joints):
         arc, link = PNEUMATIC.segments[2 * k % 6 : 2 * k % 6 + 2]
@@ -49,10 +49,10 @@ def arc_robot(joints: int, placement: str = 'lumped', points: int = 5) -> Robot:
 
 
 def random_state(robot: Robot, count: int) -> State:
-    """Return motions around the rest shape, far from the poses in which a coordinate moves no mass."""
+    """Return motions around the rest shape, away from poses in which a coordinate moves no mass."""
     state = State(*np.random.default_rng(1).uniform(-0.4, 0.4, (3, count, robot.nq)))
     for k, name in enumerate(robot.coordinate_names):
-        if name.endswith(('_d1', '_d2')):  # a length: half of its segment's, give or take a fifth
+        if name.endswith(('_d1', '_d2')):  # a length: half of the segment's, with variation
             segment = robot.description.segments[k // 4]
             state.q[:, k] = 0.5 * segment.length * (1.0 + 0.5 * state.q[:, k])  # type: ignore[union-attr]
     return state
@@ -71,12 +71,12 @@ def pinocchio_model(segments: int) -> Any:
 
 
 def mujoco_model(segments: int, timestep: float) -> Any:
-    """Return the chain as a mujoco.MjModel: two bodies a segment, nothing in contact, nothing limited."""
+    """Return the chain as a mujoco.MjModel: two bodies per segment, no contacts, no limits."""
     joints = {'z': 'type="slide" axis="0 0 1"', 'Y': 'axis="0 1 0"', 'X': 'axis="1 0 0"'}
     bodies, waiting = [], ''
     for axis, mass in puj_joints(segments):
         waiting += f'<joint {joints[axis]}/>'
-        if mass:  # a body may have several joints, and needs a mass
+        if mass:  # a body may have several joints but needs a mass
             inertia = ' '.join([str(POINT_INERTIA)] * 3)
             bodies.append(f'<body>{waiting}<inertial pos="0 0 0" mass="{mass}" diaginertia="{inertia}"/>')
             waiting = ''
@@ -88,7 +88,7 @@ def mujoco_model(segments: int, timestep: float) -> Any:
 
 
 def puj_joints(segments: int) -> list[tuple[str, float]]:
-    """Return axis and point mass [kg] behind each joint: half at the universal joint, a quarter at either end."""
+    """Return axis and point mass [kg] behind each joint: half at the universal joint, a quarter at each end."""
     masses = [segment.mass for segment in _universals(segments)]
     joints: list[tuple[str, float]] = []
     for mass, following in zip(masses, [*masses[1:], 0.0], strict=True):

@@ -1,4 +1,4 @@
-"""Close the loop over processes on the virtual rig and measure it: latency of every stage, CPU of every node.
+"""Measure the closed loop on the virtual rig: latency of each stage, CPU of each node.
 
 python -m benchmarks.closed_loop [--seconds 30] [--rate 200] [--realtime 20] [--everything] [--write-docs]
 """
@@ -27,25 +27,28 @@ from soft_dynamics.array import Array
 from soft_dynamics.commands.arguments import number
 
 METHOD = """
-`simulation.launch.xml` at ordinary priority without F/T sensor and `shape_publisher`: virtual rig, bridges, estimator,
-controller and model are processes of their own on one computer, and so is the listener that measures. The configuration
-controller is asked to follow Wang's figure of eight again and again; when states come too late it vents, as the last
-lines tell. A frame's way begins when its packet is on the network, or would be had nobody held up the virtual Motive
-since it stamped the frame (the least time of all frames from stamp to socket is added to each stamp), and ends when the
-DDS of another process has the command. Stages end when DDS gets the message from its node:
-the poses at the very same places, the state that was begun after them, the next command. CPU is of one core, user and
-system. In the same run a process on each core, of the highest priority, only wakes up every 4 ms and notes when it was
-late: what the machine itself does to anybody. The row "machine awake" is of the frames on whose way no such wake-up was
-late by more than 0.5 ms.
+`simulation.launch.xml` at ordinary priority, without F/T sensor and `shape_publisher`. Virtual rig, bridges, estimator,
+controller, model and the listener that measures are separate processes on one computer. The configuration controller
+follows Wang's figure of eight repeatedly. If states come too late it vents; the last line says how often.
+
+The latency of a frame begins when its packet is on the network and ends when the DDS of another process has the
+command. If the virtual Motive was held up after it stamped a frame, the time counts from when the packet would have
+been sent: the stamp plus the shortest time of all frames from stamp to socket. A stage ends when DDS gets the message
+from its node: the poses of that frame, the first state begun after them, the next command. CPU is user and system
+time, of one core.
+
+A probe process of the highest priority on each core wakes up every 4 ms and records when it was late, which shows
+stalls of the machine itself. The row "machine awake" has only the frames during which no probe was late by more than
+0.5 ms.
 """
-DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'control.md'
+DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'benchmarks' / 'closed_loop.md'
 ROBOT = 'honeycomb_arm'
-TRACKED = ('segment2', 'segment4')  # by Vive too, with --everything
-TARGET = 5e-3  # [s] packet to command, 99 %
-PATIENCE = 90.0  # [s] until the loop has to run
+TRACKED = ('segment2', 'segment4')  # also tracked by Vive with --everything
+TARGET = 5e-3  # [s] packet to command, p99
+PATIENCE = 90.0  # [s] longest wait for the loop
 SETTLE = 4.0  # [s] for the clocks
 EIGHT = 10.0  # [s]
-STRETCH = 30.0  # [s] of a long run, told by itself
+STRETCH = 30.0  # [s] parts of a long run, reported separately
 STAGES = {
     'mocap_bridge: packet to poses': ('sent', 'pose'),
     'state_estimator: poses to state': ('pose', 'state'),
@@ -56,15 +59,15 @@ STAGES = {
 
 
 class Run(NamedTuple):
-    """What was measured."""
+    """The measurement."""
 
     ways: Ways
-    shares: dict[str, float]  # CPU, of one core, by node
+    shares: dict[str, float]  # CPU of one core, by node
     metronomes: Metronomes
 
 
 def measure(options: argparse.Namespace, say: Callable[[str], None]) -> Run:
-    """Close the loop and listen to it for a time."""
+    """Start the loop and record it for a time."""
     import rclpy
 
     import soft_dynamics as sd
@@ -114,7 +117,7 @@ def measure(options: argparse.Namespace, say: Callable[[str], None]) -> Run:
 
 
 def _draw(listener: Listener, eight: Any, seconds: float) -> None:
-    """Follow the figure of eight again and again for a time."""
+    """Repeat the figure of eight for a time."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0.0:
         listener.references.publish(eight.message(time.time() + 0.05))
@@ -123,13 +126,13 @@ def _draw(listener: Listener, eight: Any, seconds: float) -> None:
 
 
 def _busy() -> float:
-    """Return the seconds of CPU that all processes of this computer have used."""
+    """Return the CPU seconds used by all processes of this computer."""
     user, nice, system = Path('/proc/stat').read_text().split()[1:4]
     return (int(user) + int(nice) + int(system)) / os.sysconf('SC_CLK_TCK')
 
 
 def tables(run: Run) -> tuple[list[list[str]], list[list[str]]]:
-    """Return latencies and CPU as rows, each with its header."""
+    """Return latencies and CPU as tables with headers."""
     way = dict(zip(MOMENTS, run.ways.moments.T, strict=True))
     stages = [['stage', 'p50', 'p99', 'largest']]
     for name, (start, stop) in STAGES.items():
@@ -138,22 +141,22 @@ def tables(run: Run) -> tuple[list[list[str]], list[list[str]]]:
     whole = 1e-9 * (way['arrived'] - way['sent'])
     if awake.any():
         stages.append(['**packet to command**, machine awake', *_quantiles(whole[awake])])
-    stages.append(['a process that only wakes up: late by', *_quantiles(run.metronomes.lateness)])
+    stages.append(['wake-up of the probe: late by', *_quantiles(run.metronomes.lateness)])
     own = sum(share for node, share in run.shares.items() if node != 'whole computer')
-    named = run.shares | {'all of them': own, 'whole computer': run.shares['whole computer']}
+    named = run.shares | {'all nodes': own, 'whole computer': run.shares['whole computer']}
     nodes = [['node', 'CPU'], *([node, f'{100.0 * share:.0f} %'] for node, share in named.items())]
     return stages, nodes
 
 
 def stretches(run: Run) -> list[list[str]]:
-    """Return the latency of every whole stretch as rows, with their header: a shared machine has good and bad ones."""
+    """Return the latency of each part of the run as a table; a shared machine has good and bad times."""
     sent, arrived = run.ways.moments[:, 0], run.ways.moments[:, -1]
     seconds = (sent - sent[0]) * 1e-9
     stalled = run.metronomes.during(sent, arrived)
-    rows = [['seconds', 'p50', 'p99', 'largest', 'machine stood still on']]
-    for k in range(int(seconds[-1] / STRETCH + 0.01)):  # the last frame comes a cycle before the end
+    rows = [['seconds', 'p50', 'p99', 'largest', 'frames during a stall']]
+    for k in range(int(seconds[-1] / STRETCH + 0.01)):  # the last frame arrives a cycle before the end
         part = seconds // STRETCH == k
-        share = f'{100.0 * np.mean(stalled[part]):.1f} % of the ways'
+        share = f'{100.0 * np.mean(stalled[part]):.1f} %'
         name = f'{k * STRETCH:.0f} to {(k + 1) * STRETCH:.0f}'
         rows.append([name, *_quantiles(1e-9 * (arrived - sent)[part]), share])
     return rows
@@ -164,16 +167,16 @@ def _quantiles(seconds: Array) -> list[str]:
 
 
 def summary(run: Run, seconds: float) -> str:
-    """Return what the tables do not tell."""
+    """Return the summary line below the tables."""
     found = run.ways
     whole = 1e-9 * (found.moments[:, -1] - found.moments[:, 0])
     p99 = float(np.quantile(whole, 0.99))
     stalled = float(np.mean(run.metronomes.during(found.moments[:, 0], found.moments[:, -1])))
     return (
-        f'{len(whole)} frames in {seconds:g} s, {found.lost} without a command; {found.state_rate:.0f} states a '
-        f'second of {", ".join(found.sources)}; vented in {100.0 * found.idle:.0f} % of the commands; the machine '
-        f'stood still on the way of {100.0 * stalled:.1f} % of the frames; {os.cpu_count()} cores, load '
-        f'{load():.1f}, Python {platform.python_version()}. Target {1e3 * TARGET:g} ms (99 % of all frames): '
+        f'{len(whole)} frames in {seconds:g} s, {found.lost} without a command; {found.state_rate:.0f} states '
+        f'per second from {", ".join(found.sources)}; {100.0 * found.idle:.0f} % of the commands vented; '
+        f'{100.0 * stalled:.1f} % of the frames during a stall of the machine; {os.cpu_count()} cores, load '
+        f'{load():.1f}, Python {platform.python_version()}. Target for p99: {1e3 * TARGET:g} ms, '
         f'{"met" if p99 <= TARGET else "missed"}.'
     )
 
@@ -195,10 +198,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog='python -m benchmarks.closed_loop', description=(__doc__ or '').partition('\n')[0], epilog=METHOD
     )
     parser.add_argument(
-        '--seconds', type=number(2.0, 3600.0), default=30.0, help='how long to measure, default %(default)g'
+        '--seconds',
+        type=number(2.0, 3600.0),
+        default=30.0,
+        help='duration of the measurement [s], default %(default)g',
     )
     parser.add_argument(
-        '--rate', type=number(20.0, 1e3), default=200.0, help='of the loop [Hz], default %(default)g'
+        '--rate', type=number(20.0, 1e3), default=200.0, help='rate of the loop [Hz], default %(default)g'
     )
     parser.add_argument(
         '--estimator', default='model', choices=('model', 'differentiator'), help='default %(default)s'
@@ -207,12 +213,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         '--realtime',
         type=number(0, 99, int),
         default=0,
-        help='priority of all nodes but the model, 1 to 99; default 0: ordinary',
+        help='real-time priority of all nodes except the model, 1 to 99; default 0: ordinary',
     )
     parser.add_argument(
-        '--everything', action='store_true', help='with F/T sensor, Vive trackers, fiber and shape_publisher'
+        '--everything', action='store_true', help='add F/T sensor, Vive trackers, fiber and shape_publisher'
     )
-    parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}')
+    parser.add_argument('--write-docs', action='store_true', help='also write the tables into the docs')
     options = parser.parse_args(arguments)
     if not all(importlib.util.find_spec(name) for name in ('rclpy', 'soft_robot_suite')):
         raise SystemExit('closed_loop: needs ROS: tools/run.py --own-domain python -m benchmarks.closed_loop')

@@ -1,4 +1,4 @@
-"""Hears the closed loop: packets, poses, states and commands, and which of them came of which."""
+"""Records packets, poses, states and commands of the closed loop, and matches them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from soft_dynamics.messages.flat_messages import FIELDS, Flat, FlatReader
 from soft_hw_bridge.link.device_clock import ticks_to_ns
 from soft_hw_bridge.rig.config import MocapConfig
 
-POLL = 2e-2  # [s] DDS and the kernel note when things come: to look at them more often would only disturb
-SOONEST = 5e-5  # [s] no controller answers a state sooner: what is published earlier answers another one
+POLL = 2e-2  # [s] DDS and the kernel stamp arrivals; more frequent reads would only disturb the loop
+SOONEST = 5e-5  # [s] no controller is faster; an earlier command answers another state
 MOMENTS = ('sent', 'pose', 'state', 'command', 'arrived')
 
 
 class Frame(NamedTuple):
-    """A packet of motion capture: when stamped, by the clock of the device, and received [ns]; where the bodies are."""
+    """A packet of motion capture: stamp by the device clock, arrival [ns], positions of the bodies."""
 
     stamped: int
     received: int
@@ -32,7 +32,7 @@ class Frame(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """A message, and when it was published and received [ns]."""
+    """A message with the times of publication and arrival [ns]."""
 
     message: Flat
     published: int
@@ -41,24 +41,24 @@ class Heard(NamedTuple):
 
 @dataclass
 class Ear:
-    """What came on one topic."""
+    """The messages of one topic."""
 
     subscription: Any
     reader: FlatReader
     messages: list[Heard] = field(default_factory=list)
 
     def drain(self) -> None:
-        """Take all that has come."""
+        """Take all waiting messages."""
         for data, info in taken(self.subscription):
             message = self.reader.read(data)
             self.messages.append(Heard(message, info['source_timestamp'], info['received_timestamp']))
 
 
 class Listener:
-    """Hears poses, states and commands, and the packets themselves as a second client of the virtual Motive.
+    """Reads poses, states and commands, and the packets as a second client of the virtual Motive.
 
-    Its DDS for commands stands for the next node of the loop and has its real-time priority, 0 if none. Poses and
-    states, whose times are in the messages, it hears with another DDS that lets all others go first.
+    The DDS participant for commands stands for the next node of the loop and has its real-time priority, 0 if none. A
+    second participant at low priority reads poses and states, whose times are in the messages.
     """
 
     def __init__(self, mocap_port: int, priority: int) -> None:
@@ -70,8 +70,8 @@ class Listener:
         from soft_dynamics.ros.realtime import raise_priority
         from soft_hw_bridge.natnet.client import NatNetClient, NatNetConfig
 
-        deep = copy(SENSOR)  # nobody has to wait for this listener's word that it has heard
-        deep.depth = 2000  # and slow as it is, it loses nothing
+        deep = copy(SENSOR)  # best effort: publishers do not wait for an acknowledgement
+        deep.depth = 2000  # deep enough for a slow reader
 
         def hear(node: Any, kind: Any, topic: str) -> Ear:
             subscription = node.create_subscription(kind, topic, lambda _: None, deep)
@@ -83,7 +83,7 @@ class Listener:
         if priority:
             raise_priority(priority)
             os.sched_setscheduler(threading.get_native_id(), os.SCHED_FIFO, os.sched_param(1))
-        self._aside = rclpy.Context()  # its threads have the priority of this one
+        self._aside = rclpy.Context()  # its threads inherit the priority of this thread
         rclpy.init(context=self._aside)
         bystander = rclpy.create_node('closed_loop_bystander', context=self._aside)
         self.poses = hear(bystander, BodyPoses, 'mocap/frame')
@@ -100,7 +100,7 @@ class Listener:
         self._aside.try_shutdown()
 
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Listen."""
+        """Read all topics once."""
         while not is_over():
             for ear in (self.poses, self.states, self.commands):
                 ear.drain()
@@ -112,11 +112,11 @@ class Listener:
             time.sleep(POLL)
 
     def sent_ns(self) -> list[int]:
-        """When each packet was on the network [ns], had the virtual Motive not been held up.
+        """Return when each packet would have been on the network [ns] without delays of the virtual Motive.
 
-        That counts the clock of this computer, faster by a known drift, and stamps a frame before it encodes it. The
-        least time from there to this socket, of all frames, is taken for that of each. The bridge's packet may be sent
-        one call before this one.
+        Motive stamps a frame before it encodes it, on the clock of this computer with a known drift. The shortest time
+        of all frames from stamp to this socket is added to each stamp. The bridge's packet may be sent one call before
+        the packet to this socket.
         """
         stamped = np.array([frame.stamped for frame in self.frames])
         since = np.rint((stamped - stamped[0]) / (1.0 + 1e-6 * MocapConfig().clock_drift)).astype(np.int64)
@@ -130,20 +130,20 @@ class Listener:
 
 
 class Ways(NamedTuple):
-    """Of the frames of a time: their moments (frames, 5) [ns], and how many there were that led to no command."""
+    """The frames of a time: the times of their stages (frames, 5) [ns], and the number without a command."""
 
     moments: Array
     lost: int
     state_rate: float  # [1/s]
-    sources: list[str]  # of which the states were made
-    idle: float  # [-] part of the commands that are zero
+    sources: list[str]  # sensors used for the states
+    idle: float  # [-] fraction of commands that are zero
 
 
 def ways(listener: Listener, begin_ns: int, end_ns: int) -> Ways:
-    """Find the way of each frame that was sent in a time: pose, state, command.
+    """Match pose, state and command to each frame sent in a time.
 
-    A pose is of a frame if its bodies are at the very same places; a state is of a pose if it is for a time after that
-    was published and motion capture entered it; a command is of a state if it was published after it.
+    A pose belongs to a frame if its bodies have the same positions. A state belongs to a pose if it contains motion
+    capture and its time is after the pose was published. A command belongs to a state if it was published after it.
     """
     poses = {heard.message.arrays[0].tobytes(): heard.published for heard in listener.poses.messages}
     states = [heard for heard in listener.states.messages if 'mocap' in heard.message.texts[3]]

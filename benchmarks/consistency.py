@@ -1,10 +1,10 @@
-"""Are the errors of the filter as large as it says? Normalised squares of many runs of robots that are its model.
+"""Check that the errors of the filter match its covariances: normalised squares over many runs.
 
 python -m benchmarks.consistency [--runs 200] [--write-docs]
 
-Truth is drawn from the filter's own process, poses from its own noise: what the filter says of its errors (NEES) and of
-its innovations (NIS) must then be true on the average. Bands of 95 % are those of chi^2.    [Bar-Shalom 2001, sec. 5.4]
-With the default parameters, which reckon with a misfit, the same robots and the virtual rig show what is left of that.
+The true motion is drawn from the filter's process model, and poses from its noise model. Then the mean normalised
+squares of errors (NEES) and innovations (NIS) must be 1. The 95 % bands are those of chi^2. [Bar-Shalom 2001, sec. 5.4]
+The same robots and the virtual rig also run with the default parameters, which include a misfit.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.kalman.model_filter import FilterConfig, ModelFilter
 from soft_estimation.kalman.process_model import Belief, ProcessNoise
 
-DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'estimation.md'
+DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'benchmarks' / 'estimation.md'
 BEGIN, END = '<!-- benchmarks.consistency -->', '<!-- end consistency -->'
 ROBOTS = ('honeycomb_arm', 'pneumatic_arm')
-PERIOD, STEPS = 0.01, 50  # [s], samples of a run, after which the errors are judged
+PERIOD, STEPS = 0.01, 50  # [s], samples of a run; errors are evaluated at its end
 ROTATION, POSITION = 3e-3, 1e-3  # [rad], [m] noise of a pose
-PRESSURE = 0.1  # of the largest, at most
-SPREAD, RATE_SPREAD = 0.1, 0.3  # [rad or m], [rad/s or m/s] of the true states at the start
+PRESSURE = 0.1  # largest pressure, relative to pressure_max
+SPREAD, RATE_SPREAD = 0.1, 0.3  # [rad or m], [rad/s or m/s] spread of the true states at the start
 RIG_SEEDS, RIG_SECONDS, SETTLED = (300, 301, 302), 5.0, 1.0  # as in benchmarks.estimation; [s], [s]
 DEFAULT = FilterConfig()
 CONFIG = FilterConfig(
@@ -48,12 +48,12 @@ CONFIG = FilterConfig(
     twist_misfit=0.0,
     start_spread=SPREAD,
     start_rate_spread=RATE_SPREAD,
-    gate_probability=1.0 - 1e-12,  # the gate would cut the tail that is counted
+    gate_probability=1.0 - 1e-12,  # the gate would cut the tail of the statistics
 )
 
 
 class Ratio(NamedTuple):
-    """A mean normalised square and the band in which it is with some probability if all is right."""
+    """A mean normalised square and its band for a consistent filter."""
 
     value: float
     low: float
@@ -73,7 +73,7 @@ class Ratio(NamedTuple):
 
 
 class Consistency(NamedTuple):
-    """Of the errors of q, qd and w together, of q alone, and of the innovations."""
+    """Normalised squares of the errors of (q, qd, w), of the errors of q, and of the innovations."""
 
     state: Ratio
     q: Ratio
@@ -81,7 +81,7 @@ class Consistency(NamedTuple):
 
 
 def poses(robot: sd.Robot, q: Array, config: FilterConfig, rng: np.random.Generator) -> dict[str, Array]:
-    """X_WS of all tracked bodies, with noise in the world's axes."""
+    """Return X_WS of all tracked bodies with noise in world axes."""
     mount = pose_from_rpy(robot.description.mount.position, robot.description.mount.rpy)
     out = {}
     for sensor in robot.description.sensors:
@@ -95,7 +95,7 @@ def poses(robot: sd.Robot, q: Array, config: FilterConfig, rng: np.random.Genera
 
 
 class Squares(NamedTuple):
-    """Normalised squares of one run: of the errors of x and of q at its end, of all innovations; numbers in these."""
+    """Normalised squares of one run: errors of x and q at its end, and all innovations with their number."""
 
     state: float
     q: float
@@ -104,7 +104,7 @@ class Squares(NamedTuple):
 
 
 def squares(off: Array, P: Array) -> float:
-    """The normalised square of an error, of as many numbers as it has, which come first in P."""
+    """Return the normalised square of an error; its components come first in P."""
     return float(off @ np.linalg.solve(P[: len(off), : len(off)], off))
 
 
@@ -125,7 +125,7 @@ def run(robot: sd.Robot, config: FilterConfig, rng: np.random.Generator) -> Squa
         f.feed_pressure(t, pressure)
     belief, counts = f.belief(), f.innovations.values()
     if config is CONFIG and sum(count.rejected for count in counts):
-        raise RuntimeError('a sample was refused: the statistics are of what was let in')
+        raise RuntimeError('a sample was refused, which distorts the statistics')
     return Squares(
         squares(x - belief.x, belief.P),
         squares((x - belief.x)[:n], belief.P),
@@ -137,7 +137,7 @@ def run(robot: sd.Robot, config: FilterConfig, rng: np.random.Generator) -> Squa
 def consistency(
     name: str, runs: int, seed: int, probability: float = 0.95, config: FilterConfig = CONFIG
 ) -> Consistency:
-    """Over so many runs of a shipped robot, with bands of this probability."""
+    """Return the statistics over runs of a shipped robot, with bands of this probability."""
     robot, rng = sd.load(name), np.random.default_rng(seed)
     state, q, innovations, dof = np.sum([run(robot, config, rng) for _ in range(runs)], axis=0)
     size = ModelFilter(robot, config).process.size
@@ -149,9 +149,9 @@ def consistency(
 
 
 def on_rig(seed: int, seconds: float = RIG_SECONDS) -> tuple[float, float, float]:
-    """Mean NEES of q and qd, NEES of q, and NIS, all of default parameters, motion capture and pressures.
+    """Return mean NEES of (q, qd), NEES of q, and NIS with default parameters, motion capture and pressures.
 
-    There are no bands: errors of one run are not independent. The forces w of the plant are not known.
+    There are no bands, because errors of one run are not independent. The forces w of the plant are not known.
     """
     robot, true = model(), record(seconds, seed)
     f, n, found = ModelFilter(robot), robot.nq, []
@@ -172,16 +172,16 @@ def on_rig(seed: int, seconds: float = RIG_SECONDS) -> tuple[float, float, float
 def page(
     found: dict[str, Consistency], default: dict[str, Consistency], rig: Sequence[float], runs: int
 ) -> str:
-    """What goes into docs/estimation.md."""
+    """Return the part of docs/benchmarks/estimation.md."""
     header = ('truth', 'parameters', 'NEES of x', 'NEES of q', 'NIS')
     rows = [header, ('---',) * len(header)]
-    for parameters, of_robots in (('of the truth', found), ('default', default)):
+    for parameters, of_robots in (('true', found), ('default', default)):
         rows += [
             (f'`{n}`', parameters, str(c.state), str(c.q), str(c.innovations)) for n, c in of_robots.items()
         ]
     rows.append(('virtual rig', 'default', *(f'{value:.2f}' for value in rig)))
     lines = [
-        f'Made by `python3 tools/run.py python -m benchmarks.consistency --runs {runs} --write-docs`.',
+        f'Written by `python3 tools/run.py python -m benchmarks.consistency --runs {runs} --write-docs`.',
         '',
     ]
     return '\n'.join([*lines, *(f'| {" | ".join(row)} |' for row in rows)])
@@ -189,11 +189,11 @@ def page(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmarks.consistency', description=__doc__)
-    parser.add_argument('--runs', type=int, default=200, help='of each robot, default %(default)d')
-    parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}')
+    parser.add_argument('--runs', type=int, default=200, help='runs of each robot, default %(default)d')
+    parser.add_argument('--write-docs', action='store_true', help=f'also write docs/benchmarks/{DOCS.name}')
     options = parser.parse_args(arguments)
     if options.runs < 1:
-        parser.error(f'at least one run, got {options.runs}')
+        parser.error(f'--runs: must be >= 1, got {options.runs}')
     found = {name: consistency(name, options.runs, seed=1) for name in ROBOTS}
     default = {name: consistency(name, options.runs, seed=1, config=DEFAULT) for name in ROBOTS}
     rig = np.mean([on_rig(seed) for seed in RIG_SEEDS], axis=0).tolist()

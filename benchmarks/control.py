@@ -1,4 +1,4 @@
-"""One call of the pressure allocation, and one cycle of each control law, on the honeycomb arm."""
+"""One call of the pressure allocation and one cycle of each control law, for the honeycomb arm."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from soft_control.laws.task_space import TaskGains, TaskLaw
 from soft_control.safety.state_machine import State
 from soft_dynamics.robot import Robot, load
 
-BEND = 0.2  # [rad] of every angle
+BEND = 0.2  # [rad] each angle
 
 
 def allocation(settings: Settings) -> list[Row]:
-    """16 chambers, forces within reach and far beyond it: then the limits hold and the search is longest."""
+    """16 chambers, with feasible forces, and with infeasible ones, which activate limits and take longest."""
     robot = load('honeycomb_arm')
     allocate, A = Allocation(robot, level=0.3), robot.actuation(robot.rest)
     reach = robot.description.actuation.pressure_max * np.abs(A).max()
@@ -39,7 +39,7 @@ def allocation(settings: Settings) -> list[Row]:
 
 
 def laws(settings: Settings) -> list[Row]:
-    """Whole cycles with checks, allocation and safety; the predictive law must keep up with 50 Hz."""
+    """Complete cycles with checks, allocation and safety; the predictive law must keep up with 50 Hz."""
     robot = load('honeycomb_arm')
     laws = {
         'configuration law': (ConfigurationLaw(robot, ConfigurationGains()), None),
@@ -54,7 +54,7 @@ def laws(settings: Settings) -> list[Row]:
 
 
 def _cycles(robot: Robot, law: Law) -> Case:
-    """Return a control cycle that holds a bent pose, each 20 ms after the last."""
+    """Return a control cycle that holds a bent pose, with 20 ms between cycles."""
     loop, q, cycle = ControlLoop(robot, law), np.full(robot.nq, BEND), count()
 
     def run() -> None:
@@ -68,7 +68,7 @@ def _cycles(robot: Robot, law: Law) -> Case:
 
 
 class Still:
-    """A reference that stays at one sample."""
+    """A constant reference."""
 
     expires = float('inf')
 

@@ -1,9 +1,9 @@
-"""How long does an emergency stop take, from the call of the service to the terminal at zero?
+"""Latency of an emergency stop, from the service call to the terminal at zero.
 
 python -m benchmarks.emergency_stop [--times 50] [--write-docs]
 
-The real bridge drives a virtual terminal and holds 100 kPa. Then a client calls `pressure/emergency_stop`: once while
-the terminal answers, once with an exchange that the terminal holds from just before the call on. Its watchdog: 0.2 s.
+The real bridge drives a virtual terminal and holds 100 kPa. Then a client calls `pressure/emergency_stop`: while the
+terminal answers (free), or after the terminal has stopped answering an exchange (held). Its watchdog time is 0.2 s.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BEGIN, END = '<!-- emergency stop -->', '<!-- end of emergency stop -->'
 
 
 class Operator(Node):
-    """Commands pressures a hundred times a second, and stops them."""
+    """Commands pressures at 100 Hz, and calls the emergency stop."""
 
     def __init__(self) -> None:
         super().__init__('operator')
@@ -60,7 +60,7 @@ class Operator(Node):
             rclpy.spin_once(self, timeout_sec=0.01)
 
     def fill(self, valves: ModbusEmulator) -> None:
-        """Deactivate, activate, begin at zero, and lead the chambers to pressure."""
+        """Deactivate and activate the bridge, begin at zero, and fill the chambers."""
         self._stop.wait_for_service(PATIENCE)
         self._change.wait_for_service(PATIENCE)
         self.pressure = 0.0
@@ -73,7 +73,7 @@ class Operator(Node):
         self.until(lambda: valves.commanded()[0] >= FILLED, 'pressure')
 
     def stop(self, valves: ModbusEmulator) -> float:
-        """Return the seconds from the call to the terminal at zero."""
+        """Return the time [s] from the call to the terminal at zero."""
         started = time.monotonic()
         done = self._stop.call_async(Trigger.Request())
         while any(valves.commanded()):
@@ -86,7 +86,7 @@ class Operator(Node):
 
 
 def measure(node: Operator, valves: ModbusEmulator, is_held: bool, times: int) -> list[float]:
-    """Stop so many times."""
+    """Measure several stops."""
     took = []
     for _ in range(times):
         node.fill(valves)
@@ -100,8 +100,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='emergency_stop', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--times', type=int, default=50, help='stops of each kind; default 50')
-    parser.add_argument('--write-docs', action='store_true', help=f'put the table into {PAGE.name}')
+    parser.add_argument('--times', type=int, default=50, help='repetitions of each kind of stop; default 50')
+    parser.add_argument('--write-docs', action='store_true', help=f'write the table into {PAGE.name}')
     options = parser.parse_args(arguments)
     valves = ModbusEmulator(MpaTerminal())
     named = {'robot': ROBOT.name, 'modbus.host': '127.0.0.1', 'modbus.port': valves.port}

@@ -1,4 +1,4 @@
-"""How well the estimators know the virtual honeycomb arm, which is not their model: one table and three figures.
+"""Accuracy of the estimators on the virtual honeycomb arm, which differs from their model: a table and figures.
 
 python -m benchmarks.estimation [--seconds 10] [--seeds 3] [--write-docs]
 """
@@ -34,9 +34,9 @@ from soft_estimation.kalman.model_filter import ModelFilter
 from soft_estimation.loads.tip_load import TipLoad, TipLoadOfStates
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCS, FIGURES = ROOT / 'docs' / 'estimation.md', ROOT / 'docs' / 'figures'
+DOCS, FIGURES = ROOT / 'docs' / 'benchmarks' / 'estimation.md', ROOT / 'docs' / 'figures'
 BEGIN, END = '<!-- benchmarks.estimation -->', '<!-- end -->'
-SETTLED = 1.0  # [s] from which on errors count
+SETTLED = 1.0  # [s] errors count from here
 BLACKOUT = 3.0, 4.0  # [s]
 OUTLIERS, OUTLIER = 0.05, 0.5  # [-], [m]
 LOADS = (0.1, 0.2, 0.35, 0.5)  # [kg]
@@ -51,19 +51,18 @@ SENSORS = {
     'all, with 2 trackers': ({'mocap', 'vive', 'fiber', 'ft'}, TRACKED),
 }
 METHOD = """
-The virtual rig in lock-step, 16 chambers in smooth motion up to half of the largest pressure, the devices' own rates,
-delays and noise (`soft_hw_bridge.rig.config`), up to 125 samples a second of each. The plant is not the model: it is
-cut finer, its springs are 10 % stiffer and its dampers 20 % weaker. Errors are RMS over all eight coordinates of the
-state of now, 200 times a second, with the default parameters. The filter always has the pressures, the differentiator
-never. That one needs the pose of every segment's end: two trackers leave every other segment open, a wrench is no pose
-and tells the shape by way of a model only, and of all sensors it takes one. A fiber it is given as the poses of the
-segments' ends that the filter makes of it. The default parameters were chosen on this same rig with other seeds: the
-runs are new to them, the robot is not.
+The virtual rig runs in lock-step. Its 16 chambers move smoothly up to half of the largest pressure. Devices have their
+own rates, delays and noise (`soft_hw_bridge.rig.config`), up to 125 samples per second each. The plant differs from the
+model: it has more pieces, its springs are 10 % stiffer and its dampers 20 % weaker. Errors are RMS over all eight
+coordinates of the current state, at 200 Hz, with the default parameters. These were tuned on the same rig with other
+seeds. The filter always has the pressures, the differentiator never. The differentiator needs the pose of every
+segment's end: it cannot use two trackers or a wrench. It takes one kind of sensor, and the fiber as the poses of
+segment ends that the filter computes from it.
 """
 
 
 class Error(NamedTuple):
-    """RMS over coordinates and times."""
+    """RMS errors over coordinates and times."""
 
     q: float  # [rad]
     qd: float  # [rad/s]
@@ -74,7 +73,7 @@ def rms(values: Array) -> float:
 
 
 def error(run: Run, found: tuple[Array, Array]) -> Error:
-    """Of a run, from SETTLED on."""
+    """Return the errors of a run, from SETTLED on."""
     late = run.t >= SETTLED
     return Error(rms((found[0] - run.q)[late]), rms((found[1] - run.qd)[late]))
 
@@ -84,7 +83,7 @@ def mean(errors: Sequence[Error]) -> Error:
 
 
 def segment_ends(robot: sd.Robot) -> Callable[[Packet], Packet]:
-    """Makes of a fiber's packet one of trackers at the ends of all segments."""
+    """Converts a packet of the fiber to poses at the ends of all segments."""
     mount = robot.description.mount
     X_WB = pose_from_rpy(mount.position, mount.rpy) @ robot.pose(robot.rest, 'base')
     ends = np.cumsum([segment.length for segment in robot.description.segments])
@@ -100,7 +99,7 @@ def segment_ends(robot: sd.Robot) -> Callable[[Packet], Packet]:
 
 
 def of_sensors(robot: sd.Robot, runs: Sequence[Run], kinds: set[str]) -> tuple[Error, Error | None]:
-    """(model-based filter, differentiator if one kind of sensor gives the pose of every segment's end)."""
+    """Return errors of the filter, and of the differentiator if one kind of sensor gives all segment ends."""
     filtered = mean([error(run, estimates(run, ModelFilter(robot), kinds | {'pressure'})) for run in runs])
     seen = {sensor.frame for sensor in robot.description.sensors if {sensor.kind} == kinds}
     change = None
@@ -114,7 +113,7 @@ def of_sensors(robot: sd.Robot, runs: Sequence[Run], kinds: set[str]) -> tuple[E
 
 
 def blackout(robot: sd.Robot, run: Run, span: tuple[float, float] = BLACKOUT) -> Array:
-    """The largest error of a coordinate at each time, with a second without motion capture."""
+    """Return the largest coordinate error at each time, with a second without motion capture."""
     begin, end = span
 
     def lost(packet: Packet) -> Packet | None:
@@ -125,7 +124,7 @@ def blackout(robot: sd.Robot, run: Run, span: tuple[float, float] = BLACKOUT) ->
 
 
 def with_outliers(robot: sd.Robot, run: Run, seed: int, *, lost: bool = False) -> tuple[Array, Array]:
-    """(q, qd) when one pose in twenty is half a metre off, or, to compare with, not measured at all."""
+    """Return the errors if one pose in twenty is half a metre off or, for comparison, missing."""
     rng = np.random.default_rng(seed)
 
     def spoilt(packet: Packet) -> Packet:
@@ -144,7 +143,7 @@ def with_outliers(robot: sd.Robot, run: Run, seed: int, *, lost: bool = False) -
 
 
 def tip_load(robot: sd.Robot, run: Run, with_ft: bool) -> Array:
-    """The estimated mass [kg] at the times of the run."""
+    """Return the estimated mass [kg] at the times of the run."""
     estimator, load, mass = ModelFilter(robot), TipLoadOfStates(TipLoad(robot)), []
     packets, pressure, wrench = iter(run.packets), np.zeros(16), None
     packet: Packet | None = next(packets)
@@ -165,16 +164,16 @@ def tip_load(robot: sd.Robot, run: Run, with_ft: bool) -> Array:
 
 
 class Study(NamedTuple):
-    """Everything that the page shows."""
+    """All results of the page."""
 
     errors: dict[str, tuple[Error, Error | None]]
     clean: Error
     spoilt: Error
     lost: Error
     t: Array
-    blackout: Array  # at these times, of all runs
+    blackout: Array  # at these times, over all runs
     usual: Array  # the same without a blackout
-    masses: dict[float, list[tuple[Array, Array]]]  # by load, of each run: with and without the F/T sensor
+    masses: dict[float, list[tuple[Array, Array]]]  # by load and run: with and without the F/T sensor
 
 
 def study(seconds: float, seeds: int, say: Callable[[str], None]) -> Study:
@@ -204,7 +203,7 @@ def study(seconds: float, seeds: int, say: Callable[[str], None]) -> Study:
 
 
 def rows(found: Study) -> list[list[str]]:
-    """The table: sensors, errors of the filter, errors of the differentiator."""
+    """Return the table: sensors, errors of the filter, errors of the differentiator."""
     out = []
     for name, errors in found.errors.items():
         texts = [[f'{1e3 * e.q:.2f}', f'{e.qd:.3f}'] if e else ['-', '-'] for e in errors]
@@ -216,7 +215,7 @@ HEADER = ('sensors', 'filter: q [mrad]', 'qd [rad/s]', 'differentiator: q [mrad]
 
 
 def figures_of(found: Study) -> dict[str, float]:
-    """The numbers that the page states besides the table."""
+    """Return the numbers in the text of the page."""
     t, worst = found.t, 1e3 * found.blackout
     begin, end = BLACKOUT
     late = slice(round(LOAD_KNOWN / PERIOD), None)
@@ -239,7 +238,7 @@ def figures_of(found: Study) -> dict[str, float]:
 
 
 def page(found: Study, seconds: float) -> str:
-    """What goes into docs/estimation.md."""
+    """Return the part of docs/benchmarks/estimation.md."""
     table = [HEADER, ['---'] * len(HEADER), *rows(found)]
     lines = '\n'.join(f'| {" | ".join(row)} |' for row in table)
     number, loads = figures_of(found), ', '.join(f'{1e3 * load:.0f}' for load in LOADS)
@@ -247,24 +246,25 @@ def page(found: Study, seconds: float) -> str:
     clean, spoilt, lost = (
         f'{1e3 * e.q:.2f} mrad and {e.qd:.4f} rad/s' for e in (found.clean, found.spoilt, found.lost)
     )
-    return f"""Made by `python3 tools/run.py python -m benchmarks.estimation --write-docs` ({seconds:g} s a run).
+    return f"""Written by `python3 tools/run.py python -m benchmarks.estimation --write-docs` ({seconds:g} s per run).
 {METHOD}
 {lines}
 
-**A second without motion capture.** The largest error of a coordinate in any run is {number['within']:.0f} mrad within.
-From 100 ms after its end on it is {number['after']:.1f} mrad, and {number['usual']:.1f} mrad in the same runs
-without it; at no time it is then more than {number['more']:.1f} mrad larger than without.
+**One second without motion capture.** The largest error of a coordinate in any run is {number['within']:.0f} mrad
+during the gap. From 100 ms after the gap it is {number['after']:.1f} mrad, against {number['usual']:.1f} mrad in the
+same runs without a gap, and never exceeds the latter by more than {number['more']:.1f} mrad.
 
-![Error before, during and after a second without motion capture](figures/estimation_blackout.png)
+![Error before, during and after a second without motion capture](../figures/estimation_blackout.png)
 
-**5 % of the poses half a metre off**, each plate by itself: {clean} without, {spoilt} with them. If these poses
-are not measured at all it is {lost}: what they cost is what they would have told.
+**Outliers.** 5 % of the poses are half a metre off, independently for each plate. RMS errors: {clean} without
+outliers, {spoilt} with them, {lost} if these poses are missing instead. So an outlier costs no more than
+a missing sample.
 
 **Tip loads** of {loads} g, in motion, from motion capture, pressures and the F/T sensor,
-{len(found.masses[LOADS[0]])} runs of each: at most {number['with F/T']:.1f} % off at any time
-from {known} after the start. Without the F/T sensor a mass is not told from wrong springs: up to {without} off.
+{len(found.masses[LOADS[0]])} runs each: at most {number['with F/T']:.1f} % error at any time from {known} after the
+start. Without the F/T sensor a mass cannot be distinguished from wrong springs: up to {without} error.
 
-![Estimated tip loads over time](figures/estimation_loads.png)"""
+![Estimated tip loads over time](../figures/estimation_loads.png)"""
 
 
 def plot(found: Study) -> None:
@@ -304,13 +304,18 @@ def plot(found: Study) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmarks.estimation', description=__doc__)
     parser.add_argument(
-        '--seconds', type=float, default=10.0, help='of each run, at least 5; default %(default)g'
+        '--seconds',
+        type=float,
+        default=10.0,
+        help='duration of each run [s], at least 5; default %(default)g',
     )
-    parser.add_argument('--seeds', type=int, default=3, help='runs, default %(default)d')
-    parser.add_argument('--write-docs', action='store_true', help=f'also into docs/{DOCS.name}, with figures')
+    parser.add_argument('--seeds', type=int, default=3, help='number of runs, default %(default)d')
+    parser.add_argument(
+        '--write-docs', action='store_true', help=f'also write docs/benchmarks/{DOCS.name} and its figures'
+    )
     options = parser.parse_args(arguments)
     if not (options.seconds >= 5.0 and options.seeds >= 1):
-        parser.error(f'at least 5 s and one seed, got {options.seconds:g} s and {options.seeds}')
+        parser.error(f'must be at least 5 s and one seed, got {options.seconds:g} s and {options.seeds}')
     found = study(
         options.seconds, options.seeds, lambda text: print(f'estimation: {text}', file=sys.stderr, flush=True)
     )

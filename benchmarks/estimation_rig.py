@@ -1,4 +1,4 @@
-"""Runs of the virtual honeycomb arm in lock-step: what its devices send and when, and what is true."""
+"""Runs of the virtual honeycomb arm in lock-step: packets of its devices with arrival times, and the true motion."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from soft_hw_bridge.rig.plant_centerline import Centerline
 
 TICK = 1e-3  # [s] of the plant
 PERIOD = 5e-3  # [s] of the state, 200 Hz
-STIFFER, LESS_DAMPED = 1.1, 0.8  # the plant against the model
-SENSOR_RATE = 125.0  # [Hz] what a state_estimator takes of faster devices
-BEND = 0.5  # of the largest pressure
+STIFFER, LESS_DAMPED = 1.1, 0.8  # springs and dampers of the plant relative to the model
+SENSOR_RATE = 125.0  # [Hz] sample rate that state_estimator takes of faster devices
+BEND = 0.5  # largest pressure, relative to pressure_max
 TRACKED, EVERY_SEGMENT = (2, 4), (1, 2, 3, 4)  # segments with a Vive tracker at their end
 
 
 class Packet(NamedTuple):
-    """What a device measured at t and handed over at `arrival`."""
+    """A measurement of time t, delivered at `arrival`."""
 
     arrival: float
     t: float
@@ -40,7 +40,7 @@ class Packet(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Packets in the order of arrival, and the truth (n, nq) at the times t, every PERIOD."""
+    """Packets in order of arrival, and the true motion (n, nq) at the times t, every PERIOD."""
 
     packets: list[Packet]
     t: Array
@@ -49,7 +49,7 @@ class Run(NamedTuple):
 
 
 def model(tracked: Sequence[int] = TRACKED) -> sd.Robot:
-    """The honeycomb arm of its file with trackers and a fiber besides the plates and the F/T sensor."""
+    """Return the shipped honeycomb arm with additional trackers and a fiber."""
     arm = sd.load('honeycomb_arm').description
     trackers = [Sensor(name=f'tracker{k}', kind='vive', frame=f'segment{k}') for k in tracked]
     fiber = Sensor(name='fiber', kind='fiber', frame='base')
@@ -57,7 +57,7 @@ def model(tracked: Sequence[int] = TRACKED) -> sd.Robot:
 
 
 def plant_description(tracked: Sequence[int] = TRACKED) -> Description:
-    """The model with other springs and dampers; the plant is also cut finer. Its masses are those of the scales."""
+    """Return the plant's model: other springs and dampers, equal masses. The plant also has more pieces."""
     arm = model(tracked).description
     segments = []
     for segment in arm.segments:
@@ -82,7 +82,7 @@ def command(rng: np.random.Generator, largest: float) -> Callable[[float], Array
 
 
 class Devices:
-    """The rig's sensors with the noise, rates and delays of its defaults, without their networks."""
+    """The sensors of the rig with default noise, rates and delays, without a network."""
 
     def __init__(self, plant: Plant, seed: int) -> None:
         sensors, config = plant.description.sensors, RigConfig()
@@ -95,7 +95,7 @@ class Devices:
         self._config, self._taken = config, dict.fromkeys(('mocap', 'vive', 'fiber', 'ft', 'pressure'), 0)
 
     def packets(self, t: float) -> list[Packet]:
-        """What is due at time t."""
+        """Return the packets due at time t."""
         out = []
         for kind, taken in self._taken.items():
             stream = getattr(self._config, kind)
@@ -125,7 +125,7 @@ class Devices:
 
 
 def record(seconds: float, seed: int, tip_load: float = 0.0, tracked: Sequence[int] = TRACKED) -> Run:
-    """Let the plant move for a while."""
+    """Advance the plant."""
     plant = Plant(plant_description(tracked), TICK, tip_load)
     pressure = command(np.random.default_rng(seed), plant.description.actuation.pressure_max)
     devices, packets, angles = Devices(plant, seed + 1000), [], [joint_angles(plant.poses()).ravel()]
@@ -141,7 +141,7 @@ def record(seconds: float, seed: int, tip_load: float = 0.0, tracked: Sequence[i
 
 
 def feed(estimator: ModelFilter | PoseDifferentiator, packet: Packet) -> None:
-    """Give a packet to a filter."""
+    """Feed a packet to a filter."""
     t, values = packet.t, packet.values
     if packet.kind in ('mocap', 'vive'):
         estimator.feed_poses(t, values)
@@ -160,9 +160,9 @@ def estimates(
     kinds: set[str],
     spoil: Callable[[Packet], Packet | None] | None = None,
 ) -> tuple[Array, Array]:
-    """(q, qd) of now at the times of the run, from the packets of some kinds that had arrived; NaN before the first.
+    """Return (q, qd) at the times of the run, from the packets of some kinds that had arrived; NaN before the first.
 
-    spoil: changes or loses a packet.
+    spoil: changes or drops a packet.
     """
     q, qd = np.full_like(run.q, np.nan), np.full_like(run.q, np.nan)
     packets = iter([p for p in run.packets if p.kind in kinds])

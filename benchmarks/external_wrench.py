@@ -1,4 +1,4 @@
-"""How well a push on the tip of the virtual honeycomb arm, which is not the model, is known: one table.
+"""Error of the estimated push on the tip of the virtual honeycomb arm, which differs from the model: one table.
 
 python -m benchmarks.external_wrench [--seeds 6]
 """
@@ -20,21 +20,21 @@ from soft_estimation.loads.external_wrench import WrenchObserver
 from soft_hw_bridge.rig.mujoco_model import TIP_LOAD
 from soft_hw_bridge.rig.plant import Plant
 
-PERIOD = 0.05  # [s] of the estimate, as in state_estimator
-BEGIN, SETTLED, END = 1.0, 1.5, 4.0  # [s] of the push, from when errors count, and the run's
+PERIOD = 0.05  # [s] between estimates, as in state_estimator
+BEGIN, SETTLED, END = 1.0, 1.5, 4.0  # [s] start of the push, start of the evaluation, end of the run
 TORQUE, FORCE = 0.3, 5.0  # [N m], [N]
 FIRST_SEED = 300
 
 
 def push(seed: int) -> Array:
-    """A torque and a force in any directions, W axes (6,)."""
+    """Return a torque and a force in random directions, W axes (6,)."""
     directions = np.random.default_rng(seed).normal(size=(2, 3))
     lengths = np.linalg.norm(directions, axis=1, keepdims=True)
     return np.asarray((directions / lengths * [[TORQUE], [FORCE]]).ravel())
 
 
 def record(seed: int, wrench_W: Array) -> list[Packet]:
-    """What the devices send while the arm moves, and from BEGIN on is pushed."""
+    """Return the packets of the devices while the arm moves; the push starts at BEGIN."""
     plant = Plant(plant_description(), TICK)
     pressure = command(np.random.default_rng(seed), plant.description.actuation.pressure_max)
     devices, packets, body = Devices(plant, seed + 1000), [], plant.model.body(TIP_LOAD).id
@@ -46,7 +46,7 @@ def record(seed: int, wrench_W: Array) -> list[Packet]:
 
 
 def observed(robot: sd.Robot, packets: Sequence[Packet]) -> tuple[Array, Array]:
-    """Times, and the wrench on the tip (n, 6) in W axes, from motion capture, pressures and the F/T sensor."""
+    """Return times and the wrench on the tip (n, 6) in W axes, from motion capture, pressures and the F/T sensor."""
     mount = robot.description.mount
     turn = np.kron(np.eye(2), pose_from_rpy(mount.position, mount.rpy)[:3, :3])
     estimator, observer, waiting = ModelFilter(robot), WrenchObserver(robot), list(reversed(packets))
@@ -64,7 +64,7 @@ def observed(robot: sd.Robot, packets: Sequence[Packet]) -> tuple[Array, Array]:
 
 
 def errors(robot: sd.Robot, seed: int) -> tuple[float, float]:
-    """RMS of the torque [N m] and the force [N] that are not found, from SETTLED on."""
+    """Return the RMS error of torque [N m] and force [N], from SETTLED on."""
     wrench_W = push(seed)
     t, found = observed(robot, record(seed, wrench_W))
     wrong = (found - wrench_W)[t >= SETTLED]
@@ -74,7 +74,7 @@ def errors(robot: sd.Robot, seed: int) -> tuple[float, float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmarks.external_wrench', description=__doc__)
-    parser.add_argument('--seeds', type=int, default=6, help='runs, default %(default)d')
+    parser.add_argument('--seeds', type=int, default=6, help='number of runs, default %(default)d')
     robot = model()
     print(f'| run | torque [N m] of {TORQUE:g} | force [N] of {FORCE:g} |\n| --- | --- | --- |')
     for seed in range(FIRST_SEED, FIRST_SEED + parser.parse_args(arguments).seeds):

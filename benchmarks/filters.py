@@ -1,4 +1,4 @@
-"""What the estimators cost: the samples of the virtual honeycomb arm and a state every 5 ms."""
+"""CPU time of the estimators: samples of the virtual honeycomb arm and a state every 5 ms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
 from soft_estimation.kalman.model_filter import ModelFilter
 
 SECONDS = 0.5  # of a run
-CYCLE = 1e-3  # [s] of the 5 ms between two states
+CYCLE = 1e-3  # [s] limit within the 5 ms between two states
 SENSORS = {
     'motion capture and pressure': {'mocap', 'pressure'},
     'all sensors': {'mocap', 'vive', 'fiber', 'ft', 'pressure'},
@@ -17,7 +17,7 @@ SENSORS = {
 
 
 def cycle(settings: Settings) -> list[Row]:
-    """Per state at 200 Hz, with everything that comes in between, late samples included."""
+    """Per state at 200 Hz, with all samples in between, late ones included."""
     robot, run = model(), record(SECONDS, 0)
 
     def filtered(kinds: set[str]) -> None:
@@ -43,7 +43,7 @@ def cycle(settings: Settings) -> list[Row]:
 
 
 def update(settings: Settings) -> list[Row]:
-    """One sample of each kind at the time of the state, so without the way there."""
+    """One sample of each kind at the time of the state, so without prediction."""
     robot, run = model(), record(0.1, 0)
     rows = []
     for kind, what in (('mocap', '5 plates'), ('fiber', 'a fiber of 825 points'), ('ft', 'a base wrench')):
@@ -56,7 +56,7 @@ def update(settings: Settings) -> list[Row]:
 
         def once(estimator: ModelFilter = estimator, packet: Packet = now) -> None:
             feed(estimator, packet)
-            estimator.belief()  # the work is done when somebody asks
+            estimator.belief()  # the filter works on demand
 
         samples = take_turns([Case(once)], settings.repetitions)[0]
         rows.append(Row('estimation.update', f'update with {what}, 24 states', Figure.of(samples, 's')))

@@ -1,4 +1,4 @@
-"""How the cost of a state grows with the number of segments."""
+"""Growth of the cost per state with the number of segments."""
 
 from __future__ import annotations
 

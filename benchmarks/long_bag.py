@@ -1,8 +1,8 @@
-"""How long does `validate` take for a bag of ten minutes with all topics?
+"""Time `validate` on a bag of ten minutes with all topics.
 
 python -m benchmarks.long_bag [--robot honeycomb_arm] [--seconds 600] [--source state poses]
 
-The bag is made by simulation and thrown away. Timed is the whole command: start, reading, runs, figures, report.
+The bag is simulated and deleted afterwards. The whole command is timed: start, reading, runs, figures, report.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Times(NamedTuple):
 
 
 def made(path: Path, robot: sd.Robot, seconds: float) -> Path:
-    """A bag of the robot's sensors, its pressures and its state."""
+    """Write a bag of the robot's sensors, pressures and state."""
     has_ft = any(sensor.kind == 'ft' for sensor in robot.description.sensors)
     streams = [stream for stream in STREAMS if stream != 'wrench' or has_ft]
     return write_bag(path, Rig(robot, driven(robot, seconds, 200.0), noise=1e-3), streams)
 
 
 def timed(bag: Path, robot: str, source: str) -> Times:
-    """Run `validate` in a process of its own. Raises CalledProcessError if it does not do its work."""
+    """Run `validate` in a process of its own. Raises CalledProcessError if it fails."""
     command = [sys.executable, '-m', 'soft_estimation.commands.validate', str(bag), robot, '--source', source]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(
@@ -52,8 +52,8 @@ def timed(bag: Path, robot: str, source: str) -> Times:
 
 def main(args: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0])
-    parser.add_argument('--robot', default='honeycomb_arm', help='shipped robot or the path of a robot file')
-    parser.add_argument('--seconds', type=float, default=600.0, help='of motion; default 600')
+    parser.add_argument('--robot', default='honeycomb_arm', help='shipped robot or path of a robot file')
+    parser.add_argument('--seconds', type=float, default=600.0, help='length of the motion [s]; default 600')
     parser.add_argument('--source', nargs='+', choices=SOURCES, default=['state', 'poses'])
     options = parser.parse_args(args)
     with tempfile.TemporaryDirectory() as folder:

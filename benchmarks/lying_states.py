@@ -1,11 +1,11 @@
-"""How long is a state that lies followed, and to which pressure?
+"""Time and pressure until a controller vents on a false state.
 
 python -m benchmarks.lying_states [--seconds 15] [--write-docs]
 
 A simulated robot, 10 % off the model of its controller, follows a slow motion under the configuration law. From 3 s on
-its state lies (frozen with fresh stamps, drifting, sign-flipped), or the poses that the estimator gets do (frozen,
-mirrored, one body 3 cm away). The table has the time from the first lie to venting and the largest pressure until then.
-Honest robots, with 500 g at the tip and 20 % off, must not vent.
+its state is false (frozen with fresh stamps, drifting, sign-flipped), or the poses of the estimator are (frozen,
+mirrored, one body 3 cm away). The table shows the time from the first false state to venting and the largest pressure
+until then. Robots with true states, 20 % off the model and with 500 g at the tip, must not vent.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from soft_estimation.kalman.model_filter import ModelFilter
 
 ROBOTS = ('honeycomb_arm', 'pneumatic_arm')
 PERIOD = 0.01  # [s] of state and control
-BEGIN_T = 3.0  # [s] of the first lie; lies 'from the start' begin at zero
+BEGIN_T = 3.0  # [s] of the first false state; those 'from the start' begin at zero
 BEND = 0.25  # [rad] of the motion
-NOISE = 1e-4  # [m], and ten times as many [rad], of a pose
-TREMBLE = 1e-6  # [rad] of a state that comes from no estimator
-BLACKOUT = 0.3  # [s] after which the estimator is silent
+NOISE = 1e-4  # [m] noise of a pose; in [rad] ten times this number
+TREMBLE = 1e-6  # [rad] noise of a state without estimator
+BLACKOUT = 0.3  # [s] after which the estimator stops publishing
 DRIFT = 0.1  # [rad/s]
 SHIFT = 0.03  # [m]
-PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'safety.md'
+PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'benchmarks' / 'wrong_states.md'
 BEGIN, END = '<!-- lying states -->', '<!-- end of lying states -->'
 
 Poses = dict[str, Array]
-StateLie = Callable[[float, Array, Array], tuple[Array, Array]]  # time since it began, q, qd
+StateLie = Callable[[float, Array, Array], tuple[Array, Array]]  # (time since its begin, q, qd)
 PoseLie = Callable[[float, Poses], Poses]
 
 
 class Lie(NamedTuple):
-    """Something said of the robot from a time on: of its state, or of the poses of its bodies."""
+    """A change of the state, or of the poses of the bodies, from a time on."""
 
     name: str
     begin: float  # [s]
@@ -56,17 +56,17 @@ class Lie(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Of a lie on a robot."""
+    """The result of a lie on a robot."""
 
-    vented: float  # [s] after the lie began; inf: never
+    vented: float  # [s] after the lie began; inf: not vented
     reason: str
-    peak: float  # [-] largest pressure since it began, in parts of the limit
+    peak: float  # [-] largest pressure since then, relative to the limit
     full: float  # [s] with a chamber above 95 % of the limit
-    off: float  # [rad] largest error of a coordinate of the state that was followed
+    off: float  # [rad] largest error of a coordinate of the followed state
 
 
 def frozen() -> StateLie:
-    """Return what says the first state again and again."""
+    """Return a lie that repeats the first state."""
     first: list[tuple[Array, Array]] = []
 
     def say(t: float, q: Array, qd: Array) -> tuple[Array, Array]:
@@ -77,7 +77,7 @@ def frozen() -> StateLie:
 
 
 def frozen_but_trembling() -> StateLie:
-    """Return the same with noise, which no comparison of bits finds."""
+    """Return the same with noise, which a comparison of bits does not detect."""
     say, rng = frozen(), np.random.default_rng(1)
 
     def tremble(t: float, q: Array, qd: Array) -> tuple[Array, Array]:
@@ -117,13 +117,13 @@ def frozen_poses() -> PoseLie:
 
 
 def mirrored_poses() -> PoseLie:
-    """Return what mirrors the world at its plane x = 0, as a wrong choice of axes does."""
+    """Return a lie that mirrors the world at the plane x = 0, as a wrong choice of axes does."""
     mirror = np.diag([-1.0, 1.0, 1.0, 1.0])
     return lambda t, X_WS: {name: mirror @ X @ mirror for name, X in X_WS.items()}
 
 
 def shifted_body() -> PoseLie:
-    """Return what moves the second body that is not on the base."""
+    """Return a lie that shifts the second body that is not on the base."""
 
     def say(t: float, X_WS: Poses) -> Poses:
         name = sorted(X_WS)[-3]
@@ -146,13 +146,13 @@ LIES = (
     Lie('one body shifted by 3 cm', BEGIN_T, shifted_body, True),
 )
 HONEST = (
-    Lie('honest state', math.inf, frozen),
-    Lie('honest poses', math.inf, frozen_poses, True),
+    Lie('correct state', math.inf, frozen),
+    Lie('correct poses', math.inf, frozen_poses, True),
 )
 
 
 def off_by(robot: Robot, spread: float, tip_load: float = 0.0, seed: int = 3) -> Robot:
-    """Return the robot with masses, springs and dampers off by up to `spread`, and a load at the tip [kg]."""
+    """Return the robot with masses, springs and dampers changed by up to `spread`, and a load at the tip [kg]."""
     rng = np.random.default_rng(seed)
 
     def off(values: Any) -> Any:
@@ -171,7 +171,7 @@ def off_by(robot: Robot, spread: float, tip_load: float = 0.0, seed: int = 3) ->
 
 
 class Rig:
-    """A plant, its tracked bodies, an estimator if the lie is one of poses, and a control loop."""
+    """A plant, its tracked bodies, an estimator for lies of poses, and a control loop."""
 
     def __init__(self, plant: Robot, model: Robot, lie: Lie, seed: int = 0) -> None:
         self.plant, self.model, self.lie, self.t = plant, model, lie, 0.0
@@ -191,7 +191,7 @@ class Rig:
         return motion.q[-1], motion.qd[-1]
 
     def sense(self) -> None:
-        """Give the loop what is said of the robot."""
+        """Feed the (false) state to the loop."""
         since = self.t - self.lie.begin
         if self.estimator is None:
             q, qd = self.q + TREMBLE * self._rng.normal(size=self.q.size), self.qd.copy()
@@ -213,7 +213,7 @@ class Rig:
             self.estimator.bodies.look()
 
     def is_trusted(self) -> bool:
-        """Whether the estimator says that its state may be followed."""
+        """Whether the estimator would publish its state."""
         estimator = self.estimator
         return (
             estimator is not None
@@ -231,7 +231,7 @@ class Rig:
         return out
 
     def cycle(self) -> None:
-        """Let one period pass."""
+        """Advance by one period."""
         command = self.loop.step(self.t).pressure
         lag = self.plant.description.actuation.valve_lag
         after = command + math.exp(-PERIOD / max(lag, 1e-9)) * (self.p - command)
@@ -242,7 +242,7 @@ class Rig:
 
 
 def reference(model: Robot, rig: Rig, seconds: float) -> JointPath:
-    """Return a slow motion of all coordinates, from where the state says that the robot is."""
+    """Return a slow motion of all coordinates, starting at the reported state."""
     times = np.arange(1.0, seconds + 1.0, 0.25)
     phase = np.linspace(0.0, 1.5 * math.pi, model.nq)
     points = BEND * np.sin(0.8 * times[:, None] + phase)
@@ -250,7 +250,7 @@ def reference(model: Robot, rig: Rig, seconds: float) -> JointPath:
 
 
 def run(name: str, lie: Lie, seconds: float, spread: float = 0.1, tip_load: float = 0.0) -> Outcome:
-    """Let a lie be told to the loop of a robot."""
+    """Run the loop of a robot under a lie."""
     model = load(name)
     rig = Rig(off_by(model, spread, tip_load), model, lie)
     limit = model.description.actuation.pressure_max
@@ -261,7 +261,7 @@ def run(name: str, lie: Lie, seconds: float, spread: float = 0.1, tip_load: floa
     rig.sense()
     try:
         rig.loop.follow(rig.t, reference(model, rig, seconds))
-    except ValueError as error:  # it is not even begun
+    except ValueError as error:  # the loop takes no reference
         return Outcome(0.0, str(error), 0.0, 0.0, 0.0)
     begin = 0.0 if math.isinf(lie.begin) else lie.begin
     peak = full = off = 0.0
@@ -286,7 +286,7 @@ def row(name: str, what: str, found: Outcome) -> str:
 
 
 def table(seconds: float) -> list[str]:
-    lines = ['| robot | lie | vented after | peak pressure | at full pressure | largest error | reason |']
+    lines = ['| robot | input | vented after | peak pressure | at full pressure | largest error | reason |']
     lines.append('|---|---|---|---|---|---|---|')
     print(*lines, sep='\n')
     for name in ROBOTS:
@@ -304,8 +304,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='lying_states', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--seconds', type=float, default=15.0, help='of each run; default 15')
-    parser.add_argument('--write-docs', action='store_true', help=f'put the table into {PAGE.name}')
+    parser.add_argument('--seconds', type=float, default=15.0, help='duration of each run [s]; default 15')
+    parser.add_argument('--write-docs', action='store_true', help=f'write the table into {PAGE.name}')
     options = parser.parse_args(arguments)
     lines = table(options.seconds)
     if options.write_docs:

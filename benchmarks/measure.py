@@ -1,4 +1,4 @@
-"""Timing on a machine that others use too: process-CPU time, candidates taking turns, medians and quartiles."""
+"""Timing on a shared machine: process-CPU time, interleaved candidates, medians and quartiles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAMPLE = 5e-3  # [s] shortest sample, far above the resolution of the clock
 
 
 class Case(NamedTuple):
-    """A call to be timed, and how many units of work it does."""
+    """A call to be timed, with its number of units of work."""
 
     call: Callable[..., Any]
     args: Sequence[Any] = ()
@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """How long to measure, and whom to tell about it."""
+    """Length of the measurement, and where to report progress."""
 
     quick: bool
     say: Callable[[str], None]
@@ -36,7 +36,7 @@ class Settings(NamedTuple):
 
 
 def load() -> float:
-    """Return how many processes wanted to run in the last minute: above the number of cores, wall times mean little."""
+    """Return the load of the last minute; above the number of cores, wall times mean little."""
     return os.getloadavg()[0]
 
 
@@ -56,7 +56,7 @@ def children(pid: int) -> list[int]:
 def take_turns(
     cases: Sequence[Case], repetitions: int, clock: Callable[[], float] = time.process_time
 ) -> Array:
-    """Return seconds per unit (cases, repetitions): each repetition times every case once, one after the other."""
+    """Return seconds per unit (cases, repetitions); each repetition times each case once, in turn."""
     timers = [_timer(case, clock) for case in cases]
     counts = [_count(timer) for timer in timers]
     samples = np.empty((len(cases), repetitions))
@@ -73,7 +73,7 @@ def _timer(case: Case, clock: Callable[[], float]) -> Timer:
 
 
 def _count(timer: Timer) -> int:
-    """Return how many calls make a sample; the first call, which may have to compile, does not count."""
+    """Return the number of calls per sample; the first call may compile and does not count."""
     timer.timeit(1)
     count = 1
     while timer.timeit(count) < SAMPLE:

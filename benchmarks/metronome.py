@@ -1,7 +1,7 @@
-"""What the machine does to a process that only wakes up: the peer of every latency, measured in the same run.
+"""Probe of the machine's own stalls, measured in the same run as a latency.
 
-A process for each core, of a priority above all others, wants to wake every few milliseconds and notes when it was
-late. So late is nothing of ours: the computer below a virtual machine was elsewhere, or an interrupt took long.
+One process per core, with the highest priority, wakes up every few milliseconds and records how late it was. Late
+wake-ups are not caused by the measured code: the host of a virtual machine was busy, or an interrupt took long.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 
 from soft_dynamics.array import Array
 
-PERIOD = 4e-3  # [s] more often it would be felt itself
-BEATS = 100  # between two looks whether to end
-STALL = 5e-4  # [s] a wake-up this late says that the machine stood still
+PERIOD = 4e-3  # [s] a shorter period would disturb the measurement
+BEATS = 100  # beats between two checks for the end
+STALL = 5e-4  # [s] a wake-up this late counts as a stall
 PRIORITY = 95
 _NS = 1_000_000_000
 
 
 class Metronomes:
-    """Beat on every core until `stop`; `lateness` [s] of all beats, `stalls` (n, 2) [ns] from when to when."""
+    """Probes on all cores until `stop`; `lateness` [s] of all beats, `stalls` (n, 2) [ns] begin and end."""
 
     def __init__(self) -> None:
         cores = sorted(os.sched_getaffinity(0))
@@ -37,7 +37,7 @@ class Metronomes:
         self.stalls = np.zeros((0, 2), np.int64)
 
     def stop(self) -> None:
-        """End them and take what they found."""
+        """End the probes and read their results."""
         beats = [np.frombuffer(each.communicate()[0], np.int64).reshape(-1, 2) for each in self._processes]
         due, woke = np.concatenate(beats).T
         self.lateness = (woke - due) / _NS
@@ -45,13 +45,13 @@ class Metronomes:
         self.stalls = np.stack([due[late], woke[late]], 1)
 
     def during(self, start_ns: Array, end_ns: Array) -> Array:
-        """Whether the machine stood still at some time within each of the intervals."""
+        """Return for each interval whether it contains a stall."""
         due, woke = self.stalls.T
         return np.array([np.any((due < b) & (woke > a)) for a, b in zip(start_ns, end_ns, strict=True)], bool)
 
 
 def beat(core: int) -> None:
-    """Write due and woken times [ns] to stdout when stdin is closed."""
+    """Write due and actual wake-up times [ns] to stdout when stdin closes."""
     os.sched_setaffinity(0, {core})
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))

@@ -1,4 +1,4 @@
-"""The part of a page that a benchmark writes."""
+"""Replace the part of a page that a benchmark writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def replace_part(page: Path, begin: str, end: str, part: str) -> None:
-    """Put a part between two markers of a page. Raises SystemExit, and leaves the page, if it lacks them."""
+    """Replace the text between two markers of a page. Raises SystemExit if the page lacks them."""
     before, has_begin, rest = page.read_text(encoding='utf-8').partition(begin)
     _, has_end, after = rest.partition(end)
     if not has_begin or not has_end:

@@ -1,4 +1,4 @@
-"""Pinocchio and MuJoCo in compiled loops: what their algorithms cost without a call from Python each time."""
+"""Pinocchio and MuJoCo in compiled loops: the cost of their algorithms without Python calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from soft_dynamics.array import Array
 
 SOURCE = Path(__file__).with_name('pinocchio_loop.cpp')
 CACHE = Path(__file__).resolve().parents[1] / '.cache' / 'benchmarks'
-DEFINITIONS = (  # those of Pinocchio's own build
+DEFINITIONS = (  # as in Pinocchio's own build
     'PINOCCHIO_ENABLE_TEMPLATE_INSTANTIATION',
     'BOOST_MPL_LIMIT_LIST_SIZE=30',
     'BOOST_MPL_LIMIT_VECTOR_SIZE=30',
@@ -53,7 +53,7 @@ class PinocchioLoop:
 
 
 def pinocchio_library(say: Callable[[str], None], build: bool) -> Path | None:
-    """Return the compiled loop, built now if `build`; None if it is not there or cannot be built."""
+    """Return the compiled loop, built now if `build`; None if it is missing or cannot be built."""
     root = next(folder for folder in Path(pin.__file__).parents if (folder / 'include/pinocchio').is_dir())
     key = hashlib.sha256(SOURCE.read_bytes() + f'{root}{pin.__version__}'.encode()).hexdigest()[:12]
     library = CACHE / f'pinocchio_loop_{key}.so'
@@ -80,14 +80,14 @@ def pinocchio_library(say: Callable[[str], None], build: bool) -> Path | None:
 
 
 def _eigen() -> Path | None:
-    """Return the folder of Eigen's headers: those in CasADi's wheel will do."""
+    """Return the folder of Eigen's headers, such as those in CasADi's wheel."""
     places = Path(sysconfig.get_path('purelib'), 'casadi/include/eigen3'), Path('/usr/include/eigen3')
     return next((place for place in places if (place / 'Eigen/Core').exists()), None)
 
 
 @lru_cache
 def _mujoco_loop(name: str) -> Any:
-    """Return a compiled loop over one function of MuJoCo's C library."""
+    """Return a compiled loop over a function of MuJoCo's C library."""
     path = next(Path(mujoco.__file__).parent.glob('libmujoco.*'))
     function = getattr(ctypes.CDLL(str(path)), name)
     function.argtypes, function.restype = [ctypes.c_size_t, ctypes.c_size_t], None

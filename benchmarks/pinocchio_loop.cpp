@@ -1,4 +1,4 @@
-// Pinocchio's algorithms over many states, called in the library as it is installed: their cost without Python.
+// Loops over Pinocchio's algorithms in the installed library: their cost without Python.
 #include <memory>
 #include <string>
 
@@ -9,7 +9,7 @@
 namespace
 {
 using States = Eigen::Map<const Eigen::MatrixXd>;
-using State = Eigen::Ref<const Eigen::VectorXd>;  // what the library's own instances take
+using State = Eigen::Ref<const Eigen::VectorXd>;  // argument type of the library's own instances
 
 struct Chain
 {

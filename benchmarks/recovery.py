@@ -1,11 +1,11 @@
-"""Known truth, found again from bags: python -m benchmarks.recovery [CASE ...] [--seed 1] [--write-docs]
+"""Identify robots whose parameters are known: python -m benchmarks.recovery [CASE ...] [--seed 1] [--write-docs]
 
---spread 5 runs the cases with so many seeds and tells the largest deviation of each.
+--spread 5 runs the cases with 5 seeds and prints the largest deviation of each.
 
-Each case records bags of a robot whose numbers are known, with noise, reads them as `identify` does, spoils the numbers
-in the robot file, and lets a method find them. Those without `rig` are motions of the model itself, so that there is no
-model error. `rig_*` are recorded from the running nodes of the virtual rig, whose plant is a finely divided MuJoCo arm,
-so that the deviation is the model's error; these need ROS: tools/run.py --own-domain python -m benchmarks.recovery
+Each case records noisy bags of a robot with known parameters, reads them as `identify` does, changes the parameters in
+the robot file, and identifies them. Cases without `rig` are motions of the model itself, without model error. `rig_*`
+are recorded from the nodes of the virtual rig, whose plant is a finely divided MuJoCo arm, so the deviation includes
+the model error; they need ROS: tools/run.py --own-domain python -m benchmarks.recovery
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from soft_estimation.identification.unknowns import apply, select
 from soft_estimation.recordings.recording import Recording, read_recording
 from tools.made_bag import Rig, write_bag
 
-DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'identify.md'
+DOCS = Path(__file__).resolve().parent.parent / 'docs' / 'benchmarks' / 'identification.md'
 BEGIN, END = '<!-- benchmarks.recovery -->', '<!-- end of benchmarks.recovery -->'
 SHARED = ('*.stiffness', '*.damping')
 HEAD = ('| case | unknown | truth | found | std | deviation |', '|---|---|---|---|---|---|')
 SPREAD_HEAD = ('| case | largest of all | of | largest of each seed [%] |', '|---|---|---|---|')
-FINE = 1e-3  # [s] between the samples of the motions
+FINE = 1e-3  # [s] between samples of the motions
 
 
 class Case(NamedTuple):
-    """A robot, recordings of it, and how to find its numbers from them; step [s] of the simulations."""
+    """A robot, its recordings, and how to identify it; step [s] of the simulations."""
 
     truth: Description
     recordings: list[Recording]
@@ -50,7 +50,7 @@ class Case(NamedTuple):
     step: float = 1e-2
 
 
-Made = Callable[[Path, int], Case]  # of a folder for the bags, and a seed
+Made = Callable[[Path, int], Case]  # folder of the bags, seed
 
 
 def seconds(duration: float) -> Array:
@@ -63,7 +63,7 @@ def moved(robot: Robot, t: Array, pressure: Array, q0: Any = None) -> Trajectory
 
 
 def steps(t: Array, levels: Array, hold: float, lag: float) -> Array:
-    """Pressures that follow one level (count, m) after the other, each held for a while [s], with a lag [s]."""
+    """Return pressures that follow levels (count, m), each held for a time [s], with a lag [s]."""
     return np.asarray(follow_evenly(levels[np.minimum(t // hold, len(levels) - 1).astype(int)], FINE, lag))
 
 
@@ -75,7 +75,7 @@ def recorded(
 
 
 def step_response(method: str) -> Made:
-    """Godage's actuator stepped to 80, 119 and 160 kPa and back, seen by its fiber; noise 1 mrad."""
+    """Godage's actuator, steps to 80, 119 and 160 kPa and back, measured by its fiber; noise 1 mrad."""
 
     def case(folder: Path, seed: int) -> Case:
         robot, t = Robot(load_description('bending_actuator')), seconds(2.0)
@@ -90,7 +90,7 @@ def step_response(method: str) -> Made:
 
 
 def random_steps(method: str) -> Made:
-    """Jensen's arm under three random steps of 2 s, seen by its trackers; noise 1 mrad."""
+    """Jensen's arm under three random steps of 2 s, measured by its trackers; noise 1 mrad."""
 
     def case(folder: Path, seed: int) -> Case:
         robot, rng, t = Robot(load_description('pneumatic_arm')), np.random.default_rng(seed), seconds(6.0)
@@ -105,7 +105,7 @@ def random_steps(method: str) -> Made:
 def mehl(folder: Path, seed: int) -> Case:
     """Mehl's actuator, four runs with valves open or shut every 0.5 s; noise 20 um and 20 mN.
 
-    The pressures are those in the lines, which the chambers follow with the valve's lag.
+    The recorded pressures are those in the lines; the chambers follow with the lag of the valve.
     """
     robot, rng, t = Robot(load_description('floating_actuator')), np.random.default_rng(seed), seconds(4.0)
     recordings, rates = [], {'poses': 200.0, 'pressure': 1000.0, 'wrench': 1000.0}
@@ -139,7 +139,7 @@ def on_rig(robot: str, method: str, keys: Sequence[str] = (), starts: int = 1) -
         from benchmarks.recovery_rig import RIGS
 
         truth = load_description(robot)
-        if method == 'mehl':  # the rig's pressure sensors sit in the chambers, behind the valves
+        if method == 'mehl':  # the pressure sensors of the rig are in the chambers, behind the valves
             truth = dataclasses.replace(truth, actuation=dataclasses.replace(truth.actuation, valve_lag=1e-3))
         return Case(truth, RIGS[robot](folder, seed), method, keys, Options(starts=starts), step=5e-3)
 
@@ -162,7 +162,7 @@ CASES: dict[str, Made] = {
 
 
 def spoiled(robot: Description) -> Description:
-    """Springs half as stiff again, dampers at 0.6 of what they are; Mehl's chambers 1 mm off, with twice the lag."""
+    """Return a wrong start: springs x 1.5, dampers x 0.6; Mehl's chambers 1 mm off, with twice the lag."""
     wrong = apply(robot, select(robot, SHARED), np.log([1.5, 0.6]))
     if robot.name != 'floating_actuator':
         return wrong
@@ -182,14 +182,14 @@ def rows(name: str, truth: Description, found: Identification) -> list[str]:
 
 
 def made(name: str, seed: int) -> tuple[Case, Problem]:
-    """A case, and what its method is given."""
+    """A case and the start of its method."""
     with tempfile.TemporaryDirectory() as folder:
         case = CASES[name](Path(folder), seed)
     return case, problem_of(spoiled(case.truth), case.recordings, case.method, case.keys, step=case.step)
 
 
 def spread(name: str, count: int) -> str:
-    """The largest deviation of a case with each of the first seeds, and of which unknown the largest of all is."""
+    """Return the largest deviation of a case for each seed, and the unknown with the largest of all."""
     worst = []
     for seed in range(1, count + 1):
         case, problem = made(name, seed)
@@ -202,7 +202,7 @@ def spread(name: str, count: int) -> str:
 
 
 def on_page() -> dict[str, list[str]]:
-    """Rows of the table in the docs, by case."""
+    """The rows of the table in the docs, by case."""
     part = DOCS.read_text(encoding='utf-8').partition(BEGIN)[2].partition(END)[0]
     found: dict[str, list[str]] = {}
     for line in part.splitlines():
@@ -217,11 +217,11 @@ def main(args: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('cases', nargs='*', choices=[*CASES, []], default=list(CASES), metavar='CASE')
-    parser.add_argument('--seed', type=int, default=1, help='of inputs and noise; default 1')
+    parser.add_argument('--seed', type=int, default=1, help='seed of inputs and noise; default 1')
     parser.add_argument(
-        '--spread', type=int, default=0, metavar='N', help='the largest deviations of N seeds'
+        '--spread', type=int, default=0, metavar='N', help='print the largest deviations over N seeds'
     )
-    parser.add_argument('--write-docs', action='store_true', help='put the rows into docs/identify.md')
+    parser.add_argument('--write-docs', action='store_true', help=f'also write docs/benchmarks/{DOCS.name}')
     options = parser.parse_args(args)
     if options.spread:
         print('\n'.join(SPREAD_HEAD))

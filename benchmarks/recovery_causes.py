@@ -1,8 +1,8 @@
-"""Why the virtual rig's springs and dampers are not those of the file: python -m benchmarks.recovery_causes
+"""Why identified springs and dampers of the virtual rig differ from its file: python -m benchmarks.recovery_causes
 
-The plant of the rig is let go from three poses in lock step, without noise, and Wang's way finds springs and dampers
-in it: of the plant as it is, cut in three, and cut once; with each segment's mass at its end in the model, as in the
-paper and the file, and with half of it at the joint, nearer to the plant's, which is spread evenly.
+The plant of the rig is released from three poses in lock-step, without noise, and Wang's method identifies springs and
+dampers. Compared are plants with three cuts and one cut per segment, and models with the mass of a segment at its end,
+as in the paper and the file, or with half of it at the joint, closer to the uniform mass of the plant.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from soft_estimation.recordings.recording import Recording
 from soft_hw_bridge.rig import mujoco_model, plant
 
 SECONDS, RATE, BANDWIDTH = 3.0, 100.0, 20.0  # [s], [Hz]
-SIZE = 0.15  # [rad] of the poses
+SIZE = 0.15  # [rad] bend of the poses
 
 
 def swings(robot: Robot, cuts: int) -> list[Recording]:
-    """Of a plant whose segments are cut so many times."""
+    """Return swings of a plant whose segments have `cuts` cuts."""
     t, recordings = np.arange(0.0, SECONDS, 1.0 / RATE), []
     tracking = Tracking(robot)
     names = [sensor.name for sensor in robot.description.sensors if sensor.kind == 'mocap']
@@ -47,7 +47,7 @@ def swings(robot: Robot, cuts: int) -> list[Recording]:
 
 
 def deviations(model: Description, recordings: list[Recording]) -> dict[str, float]:
-    """Of springs and dampers from those in the file [%]."""
+    """Return the deviation of springs and dampers from the file [%]."""
     problem = problem_of(model, recordings, 'wang', [key for key in keys(model) if 'gain' not in key])
     x = METHODS['wang'].search(problem, Options(), lambda *_: None, Checkpoint(None, ''))
     return {p.key: 100.0 * (p.value(v) / p.shown - 1.0) for p, v in zip(problem.parameters, x, strict=True)}

@@ -1,4 +1,4 @@
-"""Bags recorded from the virtual rig: its devices on the network, the bridges of a real rig, and `bag_recorder`."""
+"""Bags recorded from the virtual rig: devices on the network, bridges of a real rig, and `bag_recorder`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot, load
 from soft_estimation.recordings.recording import Recording, read_recording
 
-PATIENCE = 90.0  # [s] until everything has to run
+PATIENCE = 90.0  # [s] longest wait for the rig
 PERIOD = 0.01  # [s] between commands
-LEAD = 0.5  # [s] of zero pressure ahead of the first
-QUIET, SWING = 0.01, 3.0  # of pressure_max, and [s]: no more pressure for so long is a free swing
+LEAD = 0.5  # [s] of zero pressure before the first command
+QUIET, SWING = 0.01, 3.0  # relative to pressure_max, and [s]: less pressure for this time is a free swing
 TOPICS = {'mocap': 'mocap/{}/pose', 'vive': 'vive/{}/pose', 'fiber': 'fiber/shape', 'ft': 'ft/wrench'}
-Command = Callable[[float], Array]  # pressures [Pa] of a time [s]
+Command = Callable[[float], Array]  # pressures [Pa] at a time [s]
 
 
 def arm(folder: Path, seed: int) -> list[Recording]:
@@ -35,7 +35,7 @@ def arm(folder: Path, seed: int) -> list[Recording]:
 
 
 def bending(folder: Path, _seed: int) -> list[Recording]:
-    """Godage's actuator stepped to 119 and 80 kPa and back."""
+    """Godage's actuator, steps to 119 and 80 kPa and back."""
     robot = load('bending_actuator')
     levels = np.array([[0.0], [119e3], [0.0], [80e3], [0.0]])
     path = record(robot, folder / 'rig', _steps(levels, 1.0), 5.0)
@@ -43,7 +43,7 @@ def bending(folder: Path, _seed: int) -> list[Recording]:
 
 
 def floating(folder: Path, seed: int) -> list[Recording]:
-    """Mehl's actuator, valves open or shut every 0.5 s."""
+    """Mehl's actuator, valves opened or shut every 0.5 s."""
     robot = load('floating_actuator')
     levels = np.where(np.random.default_rng(seed).random((32, 3)) > 0.5, _largest(robot), 0.0)
     path = record(robot, folder / 'rig', _steps(levels, 0.5), 16.0, rate=200.0)
@@ -51,7 +51,7 @@ def floating(folder: Path, seed: int) -> list[Recording]:
 
 
 def honeycomb(folder: Path, seed: int) -> list[Recording]:
-    """Wang's arm bent three times to some side and let go, then inflated slowly."""
+    """Wang's arm, bent to a side and released three times, then inflated slowly."""
     robot, m = load('honeycomb_arm'), np.arange(16)
     angle = np.random.default_rng(seed).uniform(0.0, 2.0 * np.pi, 3)
     sides = np.tile([np.cos(angle), np.sin(angle)], (4, 1)).T @ robot.actuation(robot.rest)
@@ -71,7 +71,7 @@ def honeycomb(folder: Path, seed: int) -> list[Recording]:
     parts = [
         whole.part(whole.t[a], whole.t[b - 1]) for a, b in pairwise(edges) if whole.t[b] - whole.t[a] > SWING
     ]
-    return parts[-4:]  # before them the rig waits for its first command
+    return parts[-4:]  # in earlier parts the rig waits for its first command
 
 
 RIGS: dict[str, Callable[[Path, int], list[Recording]]] = {
@@ -85,7 +85,7 @@ RIGS: dict[str, Callable[[Path, int], list[Recording]]] = {
 def record(robot: Robot, path: Path, command: Command, seconds: float, rate: float = 100.0) -> Path:
     """Drive a virtual robot for a time, and record its sensors and pressures; rate [Hz] of motion capture and valves.
 
-    Raises SystemExit without ROS, and if the rig does not come up.
+    Raises SystemExit without ROS, and if the rig does not start.
     """
     if importlib.util.find_spec('rclpy') is None:
         raise SystemExit('recovery: rigs need ROS: tools/run.py --own-domain python -m benchmarks.recovery')
@@ -119,9 +119,9 @@ def _recorder(path: Path, topics: list[str]) -> subprocess.Popen[bytes]:
 def _drive(
     command: Command, seconds: float, chambers: Sequence[str], topics: list[str], check: Callable[[], None]
 ) -> None:
-    """Wait until all that is recorded is heard, then command; the pressure bridge vents behind the last.
+    """Wait for all recorded topics, then command; the pressure bridge vents after the last command.
 
-    It follows nothing before a command near zero, so the first are zero.
+    The bridge follows nothing before a command near zero, so the first commands are zero.
     """
     import rclpy
     from soft_robot_suite.msg import ChamberPressures
@@ -152,7 +152,7 @@ def _drive(
 
 
 def _steps(levels: Array, hold: float) -> Command:
-    """One level (count, m) after the other, each held for a while [s]."""
+    """Return a command that steps through levels (count, m), each held for a time [s]."""
     return lambda t: levels[min(int(t / hold), len(levels) - 1)]
 
 

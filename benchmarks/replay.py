@@ -1,13 +1,12 @@
-"""How many states of a live estimator come again when the bag of its run is played?
+"""Compare the states of a live estimator with those from the played bag of its run.
 
 python -m benchmarks.replay [--seconds 8] [--streams poses pressure] [--for-now] [--busy 8]
 
-A made bag stands for the rig: it is played to an estimator with `at_samples`, and a recorder takes samples and states.
-Then that bag is played to a second estimator, and its states are compared with the recorded ones, stamp by stamp.
-With --for-now both estimators are ordinary ones, whose states are predicted to the moment at which they are published:
-no two have the same stamp, so that the difference is taken on straight lines between states that follow each other
-closely. The motion in the bag is known: how far each of the two is from it is printed as well. With --busy so many
-processes that do nothing but compute take the processors from all of them while a bag is played.
+A made bag stands for the rig. It is played to an estimator with `at_samples` while a recorder records samples and
+states. That bag is played to a second estimator, and its states are compared with the recorded ones, stamp by stamp.
+With --for-now both estimators are ordinary ones, which predict each state to its time of publication. Their stamps
+differ, so the states are interpolated linearly. The motion in the bag is known, so the errors of both estimators are
+printed too. --busy N runs N computing processes beside them while a bag is played.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ ROBOT = 'honeycomb_arm'
 CLOCK, FINE_CLOCK = (
     100.0,
     1000.0,
-)  # [Hz] of a played bag; of one that stands for a rig with a clock of its own
-SETTLED_NS = 1_000_000_000  # of the run, while the filter settles
-CLOSE_NS = 20_000_000  # between two states, beyond which no line is drawn from one to the other
-SAME = 1e-9  # of its size: two numbers that differ by less are the same
+)  # [Hz] /clock of a played bag; of one that stands for a rig with its own clock
+SETTLED_NS = 1_000_000_000  # at the start, while the filter settles
+CLOSE_NS = 20_000_000  # largest gap between two states for interpolation
+SAME = 1e-9  # relative difference below which two numbers are equal
 PATIENCE, SETTLE, DELAY = (
     180.0,
     2.0,
     4.0,
-)  # [s] for a node to compile, for the last messages, for listeners to connect
+)  # [s] for a node to compile, for the last messages, for subscribers to connect
 
 
 @contextmanager
@@ -67,7 +66,7 @@ def running(
 
 @contextmanager
 def busy() -> Iterator[None]:
-    """A process that takes all the time it gets."""
+    """A process that only computes."""
     process = subprocess.Popen([sys.executable, '-c', 'while True: pass'])
     try:
         yield
@@ -77,7 +76,7 @@ def busy() -> Iterator[None]:
 
 
 def wait_until_active(name: str) -> None:
-    """Raises TimeoutError if a node does not publish within PATIENCE."""
+    """Wait for a node. Raises TimeoutError if it does not publish within PATIENCE."""
     node, end = rclpy.create_node('replay'), time.monotonic() + PATIENCE
     client = node.create_client(GetState, f'{name}/get_state')
     while time.monotonic() < end:
@@ -111,7 +110,7 @@ def run(source: Path, output: Path, topics: list[str], clock: float, options: ar
 
 
 class States(NamedTuple):
-    """What an estimator said, in the order of its stamps [ns] (n,)."""
+    """The states of an estimator, in the order of their stamps [ns] (n,)."""
 
     stamps: npt.NDArray[np.int64]
     q: Array
@@ -121,7 +120,7 @@ class States(NamedTuple):
 
 
 def states(path: Path, topic: str) -> States:
-    """The states of a bag."""
+    """Read the states of a bag."""
     found = {}
     with open_bag(path) as bag:
         for message in bag.messages([topic]):
@@ -133,7 +132,7 @@ def states(path: Path, topic: str) -> States:
 
 
 def same_stamps(live: States, again: States) -> str:
-    """How many states come again to rounding."""
+    """Return how many states are equal up to rounding."""
     both, here, there = np.intersect1d(live.stamps, again.stamps, return_indices=True)
     same = np.ones(both.size, bool)
     for ours, theirs in zip(live[1:], again[1:], strict=True):
@@ -142,7 +141,7 @@ def same_stamps(live: States, again: States) -> str:
 
 
 def between(live: States, again: States) -> str:
-    """How far the live states are from the others at their stamps, once the filter has settled."""
+    """Return the difference between the live states and the others at the same stamps, after settling."""
     settled = max(live.stamps[0], again.stamps[0]) + SETTLED_NS
     next_one = np.searchsorted(again.stamps, live.stamps).clip(1, again.stamps.size - 1)
     gap = again.stamps[next_one] - again.stamps[next_one - 1]
@@ -152,7 +151,7 @@ def between(live: States, again: States) -> str:
 
 
 def from_truth(motion: Trajectory, found: States) -> str:
-    """How far states are from the motion that the bag was made of, once the filter has settled."""
+    """Return the error of states against the motion in the bag, after settling."""
     stamps = START_NS + np.round(motion.t * 1e9).astype(np.int64)
     rows = (found.stamps > found.stamps[0] + SETTLED_NS) & (found.stamps < stamps[-1])
     q, qd = (_at(found.stamps[rows], stamps, part) for part in (motion.q, motion.qd))
@@ -164,7 +163,7 @@ def from_truth(motion: Trajectory, found: States) -> str:
 
 
 def _at(stamps: npt.NDArray[np.int64], given: npt.NDArray[np.int64], values: Array) -> Array:
-    """Columns of values at other stamps, on straight lines."""
+    """Interpolate columns of values linearly at other stamps."""
     return np.stack([np.interp(stamps - given[0], given - given[0], column) for column in values.T], 1)
 
 
@@ -180,10 +179,10 @@ def _apart(q: Array, qd: Array) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0])
-    parser.add_argument('--seconds', type=float, default=8.0, help='of motion')
+    parser.add_argument('--seconds', type=float, default=8.0, help='length of the motion [s]')
     parser.add_argument('--streams', nargs='+', choices=RATES, default=['poses', 'pressure'])
-    parser.add_argument('--for-now', action='store_true', help='ordinary estimators, without at_samples')
-    parser.add_argument('--busy', type=int, default=0, help='processes that compute beside it')
+    parser.add_argument('--for-now', action='store_true', help='use estimators without at_samples')
+    parser.add_argument('--busy', type=int, default=0, help='number of computing processes beside it')
     options = parser.parse_args()
     rclpy.init()
     with tempfile.TemporaryDirectory() as folder:

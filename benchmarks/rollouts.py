@@ -1,6 +1,6 @@
-"""Many motions at once: RK4 steps per second of a core, and what a second core adds.
+"""Many motions at once: RK4 steps per second of one core, and the gain of a second core.
 
-Ours is `Robot.simulate` of a batch; MuJoCo's is its own, in `mujoco.rollout`.
+`Robot.simulate` of a batch against `mujoco.rollout`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MOTIONS, STEPS, STEP = 256, 20, 1e-3  # [s]
 
 
 def ours(robot: Robot, q: Array, qd: Array) -> tuple[Array, Array]:
-    """Return coordinates and rates after the steps, of the free motion from each state."""
+    """Return coordinates and rates of the free motion from each state after the steps."""
     run = robot.simulate(q, qd, None, (0.0, STEPS * STEP), 'rk4', step=STEP)
     return run.q[:, -1], run.qd[:, -1]
 
 
 def theirs(state: State, threads: int) -> Any:
-    """Return a function that does the same in MuJoCo."""
+    """Return a function that runs the same motions in MuJoCo."""
     model = mujoco_model(SEGMENTS, STEP)
     data = [mujoco.MjData(model) for _ in range(threads)]
     start = np.concatenate([np.zeros((MOTIONS, 1)), state.q, state.qd], axis=1)
@@ -62,7 +62,7 @@ def steps(settings: Settings) -> list[Row]:
 
 
 def cores(settings: Settings) -> list[Row]:
-    """Compare one thread with two in wall time; the best of all repetitions, which others disturbed least."""
+    """Compare one thread with two in wall time; the best repetition was disturbed least."""
     if len(os.sched_getaffinity(0)) < 2:
         settings.say('rollouts.cores: skipped, this process may use one core only')
         return []

@@ -24,26 +24,24 @@ from benchmarks.measure import Settings, load
 from benchmarks.table import Row, markdown, text
 
 LIMITS = """
-## What holds the slow ones back
+## Known limitations
 
-- **Rollouts on two cores.** The motions run side by side and share nothing, but wall time counts what others do to
-  either core. On a busy machine the threads of OpenMP spin while they wait for one another, and two are far slower
-  than one; with `OMP_WAIT_POLICY=PASSIVE` they are not.
-- **A client's first answer from the node.** The node is ready after one to two seconds; in some starts DDS takes
-  another two until client and service have found each other.
-
-Limits in microseconds and milliseconds also judge the machine: on a shared one the same code takes up to twice as
-long in one hour as in another, and MuJoCo's own rollouts tell in the same run how much of a second core there is.
+- **Rollouts on two cores.** The rollouts are independent, but wall time includes what other processes do to either
+  core. On a busy machine, OpenMP threads that wait for each other spin, and two threads become far slower than one.
+  Set `OMP_WAIT_POLICY=PASSIVE` to avoid this.
+- **First answer of the dynamics node.** The node is ready after one to two seconds. In some starts, DDS takes another
+  two seconds to match client and service.
+- **Shared machines.** Absolute times vary by up to a factor of two between hours. Compare ratios; MuJoCo's rollouts
+  show in the same run how much of the second core is available.
 """
 METHOD = """
-Process-CPU time where nothing else is said. The candidates take turns, so that whatever else the machine does disturbs
-them alike. Shown are medians and, after ±, half of the distance between the quartiles; the ratio is the median of the
-ratios of each turn. A missed target says how many times its limit was reached. The chain of 16 joints is the honeycomb
-arm with free link lengths, half of each mass at its universal joint, without springs and dampers. Compiled loops run
-on one core.
+Process-CPU time unless stated otherwise. Candidates run in turns, so that other load on the machine affects them
+alike. Values are medians; ± is half the interquartile range; the ratio is the median of the ratios of the turns. A
+missed target says by which factor. The chain of 16 joints is the honeycomb arm with free link lengths, half of each
+mass at its universal joint, without springs and dampers. Compiled loops run on one core.
 """
 HERE = Path(__file__).resolve().parent
-DOCS = HERE.parent / 'docs' / 'benchmarks.md'
+DOCS = HERE.parent / 'docs' / 'benchmarks' / 'speed.md'
 
 BENCHMARKS: dict[str, Callable[[Settings], list[Row]]] = {
     'inverse.call': calls.inverse_call,
@@ -66,7 +64,7 @@ BENCHMARKS: dict[str, Callable[[Settings], list[Row]]] = {
     'start.library': start.library,
     'start.node': start.node,
 }
-SLOW = 'start.', 'borrow'  # not for a quick run
+SLOW = 'start.', 'borrow'  # left out with --quick
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -98,23 +96,27 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         epilog=f'{METHOD} Benchmarks: {", ".join(BENCHMARKS)}.',
     )
     parser.add_argument(
-        '--quick', action='store_true', help='half a minute: fewer repetitions, no C++, no starts'
+        '--quick',
+        action='store_true',
+        help='take half a minute: fewer repetitions, no C++, no start-up times',
     )
     parser.add_argument(
-        '--only', metavar='PATTERN', default='', help='benchmarks whose name matches, e.g. inverse'
+        '--only', metavar='PATTERN', default='', help='run benchmarks whose name matches, e.g. inverse'
     )
     parser.add_argument(
-        '--json', metavar='PATH', type=Path, default=HERE / 'latest.json', help='default: %(default)s'
+        '--json',
+        metavar='PATH',
+        type=Path,
+        default=HERE / 'latest.json',
+        help='result file; default: %(default)s',
     )
-    parser.add_argument(
-        '--write-docs', action='store_true', help=f'also write {DOCS.parent.name}/{DOCS.name}'
-    )
+    parser.add_argument('--write-docs', action='store_true', help=f'also write docs/benchmarks/{DOCS.name}')
     options = parser.parse_args(arguments)
     try:
         names = [name for name in BENCHMARKS if not (options.quick and name.startswith(SLOW))]
         options.names = [name for name in names if re.search(options.only, name)]
     except re.error as error:
-        parser.error(f'--only: {options.only!r} is no regular expression: {error}')
+        parser.error(f'--only: {options.only!r} is not a regular expression: {error}')
     if not options.names:
         parser.error(f'--only: {options.only!r} matches none of {", ".join(names)}')
     if not options.json.parent.is_dir():
@@ -151,8 +153,8 @@ def _summary(machine: dict[str, Any], rows: Sequence[Row]) -> str:
 
 
 def _page(machine: dict[str, Any], rows: Sequence[Row]) -> str:
-    made = 'Made by `make bench ARGS=--write-docs`.'
-    return f'# Benchmarks\n\n{made}\n{METHOD}\n{markdown(rows)}\n\n{_summary(machine, rows)}\n{LIMITS}'
+    made = 'CPU time of the library against Pinocchio and MuJoCo. Written by `make bench ARGS=--write-docs`.'
+    return f'# Speed\n\n{made}\n{METHOD}\n{markdown(rows)}\n\n{_summary(machine, rows)}\n{LIMITS}'
 
 
 if __name__ == '__main__':

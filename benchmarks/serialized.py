@@ -1,4 +1,4 @@
-"""Messages that stay serialized: to look at a few of their bytes costs a tenth of rclpy's objects."""
+"""Messages that stay serialized: reading a few bytes costs a tenth of building rclpy's objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STAMP = Struct('<iI')
 
 
 def taken(subscription: Any) -> Iterator[tuple[bytes, dict[str, int]]]:
-    """All that has come: bytes, and what DDS says of them."""
+    """Return all waiting messages: bytes and their DDS info."""
     handle, kind = subscription.handle, subscription.msg_type
     while True:
         with handle:
@@ -22,6 +22,6 @@ def taken(subscription: Any) -> Iterator[tuple[bytes, dict[str, int]]]:
 
 
 def stamp_ns(data: bytes) -> int:
-    """Stamp of the header that a message begins with."""
+    """Return the stamp of a message that begins with a header."""
     seconds, nanoseconds = STAMP.unpack_from(data, BODY)
     return int(seconds * 1_000_000_000 + nanoseconds)

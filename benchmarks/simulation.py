@@ -1,4 +1,4 @@
-"""The paper's simulation: ten seconds of the pneumatic arm under random pressures, new ones every two seconds.
+"""The simulation of the paper: ten seconds of the pneumatic arm with new random pressures every two seconds.
 
 [Jensen, sec. IV] reports 1.2 to 1.3 times real time for its model of three joints.
 """
@@ -13,7 +13,7 @@ from soft_dynamics.array import Array
 from soft_dynamics.robot import load
 
 PAPER = 1.25  # times real time
-SAMPLE = 5e-3  # [s] the pressures are given, and the motion is wanted, at 200 Hz
+SAMPLE = 5e-3  # [s] pressures and motion at 200 Hz
 HOLD = 2.0  # [s]
 TIGHT = {'rtol': 1e-11, 'atol': 1e-12}
 
@@ -46,7 +46,7 @@ def simulation(settings: Settings) -> list[Row]:
 
 
 class _Percent:
-    """A progress callback that speaks at every quarter."""
+    """A progress callback that reports each quarter."""
 
     def __init__(self, settings: Settings) -> None:
         self.say, self.quarter = settings.say, 0

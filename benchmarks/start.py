@@ -1,4 +1,4 @@
-"""From a new process to the first answer, with an empty and with a filled cache of compiled code."""
+"""Time from a new process to the first answer, with an empty and with a filled kernel cache."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ node = DynamicsNode()
 print('ready', flush=True)
 rclpy.spin(node)
 """
-PATIENCE = 300.0  # [s] a slow machine may have to compile
+PATIENCE = 300.0  # [s] a slow machine may compile
 STARTS = 5
 
 
 def library(settings: Settings) -> list[Row]:
     """Measure a start with an empty and with a filled cache."""
     with tempfile.TemporaryDirectory() as cache:
-        settings.say('start with an empty cache: compiles everything it needs, about a minute')
+        settings.say('start with an empty cache: compiles all needed kernels, about a minute')
         wall, cpu = np.array([_first_calls(cache) for _ in range(1 + STARTS)]).T
     what = 'import, load, inverse, forward'
     return [
@@ -49,7 +49,7 @@ def library(settings: Settings) -> list[Row]:
 
 
 def node(settings: Settings) -> list[Row]:
-    """Measure how long the dynamics node takes to be ready and, with discovery by DDS, to answer a waiting client."""
+    """Measure the time until the dynamics node is ready, and until a waiting client has its answer (with discovery)."""
     if not all(importlib.util.find_spec(name) for name in ('rclpy', 'soft_robot_suite')):
         settings.say('start.node: skipped, it needs rclpy and the built messages (make bench has them)')
         return []
@@ -58,7 +58,7 @@ def node(settings: Settings) -> list[Row]:
     os.environ['ROS_DOMAIN_ID'] = own_domain()
     rclpy.init()
     try:
-        settings.say('starting the dynamics node, the first time to fill the cache')
+        settings.say('starting the dynamics node; the first start fills the cache')
         ready, answered, cpu = np.array([_first_answer() for _ in range(1 + STARTS)][1:]).T
     finally:
         rclpy.shutdown()
@@ -79,7 +79,7 @@ def _cpu_of_children() -> float:
 
 
 def _first_calls(cache: str) -> tuple[float, float]:
-    """Return wall and CPU time [s] until a new process has called both dynamics once and ended."""
+    """Return wall and CPU time [s] of a new process that calls inverse and forward dynamics once."""
     begin, used = time.perf_counter(), _cpu_of_children()
     command, environment = [sys.executable, '-c', FIRST_CALLS], os.environ | {'NUMBA_CACHE_DIR': cache}
     subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL, timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""What a benchmark found, as a line of text, of Markdown and of JSON."""
+"""The result of a benchmark as a line of text, of Markdown and of JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCALES = {'s': ((1e-3, 1e6, 'µs'), (1.0, 1e3, 'ms'), (np.inf, 1.0, 's')), '1/s'
 
 @dataclass(frozen=True)
 class Figure:
-    """A median and half of the distance between the quartiles, relative to it."""
+    """A median and half the interquartile range relative to it."""
 
     value: float
     unit: str
@@ -34,7 +34,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Target:
-    """At most or at least `limit`: of the ratio if the unit is x, else of our own figure."""
+    """A limit: of the ratio if the unit is x, else of our own figure."""
 
     limit: float
     unit: str = 'x'
@@ -44,7 +44,7 @@ class Target:
         return f'{"≥" if self.at_least else "≤"} {quantity(self.limit, self.unit)}'
 
     def excess(self, value: float) -> float:
-        """Return how many times the limit is exceeded; 1 or less is within it."""
+        """Return how many times the limit is exceeded; <= 1 meets the target."""
         return self.limit / value if self.at_least else value / self.limit
 
 
@@ -64,7 +64,7 @@ class Row:
     def against(
         cls, name: str, what: str, ours: Array, peer: Array, peer_name: str, target: Target | None = None
     ) -> Row:
-        """Compare samples of seconds taken in turns; the ratio is the median of the ratios of each turn."""
+        """Compare interleaved samples [s]; the ratio is the median of the ratios of the turns."""
         ratio = Figure.of(ours / peer, 'x')
         return cls(name, what, Figure.of(ours, 's'), Figure.of(peer, 's'), peer_name, ratio, target)
 
@@ -86,12 +86,12 @@ class Row:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return the row for JSON; the target is met while the excess is at most 1."""
+        """Return the row for JSON; the target is met if the excess is <= 1."""
         return asdict(self) | {'excess': self.excess if self.target else None}
 
 
 def quantity(value: float, unit: str) -> str:
-    """Return three digits and a unit that suits the size."""
+    """Return three digits with a suitable unit."""
     for limit, scale, name in SCALES.get(unit, ()):
         if value < limit:
             return f'{_digits(value * scale)} {name}'

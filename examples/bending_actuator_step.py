@@ -1,10 +1,10 @@
-"""A soft bending actuator rings when its pressure jumps.
+"""Step response of a soft bending actuator.
 
-Problem: 119 kPa act for 2.76 s, from t = 0.12 s on, on a silicone actuator modelled as five planar links; how
-far does it bend, how fast does it ring, how far does it overshoot? Symbols: theta hinge angles [rad], (X, Y) tip
-[m], along Y at rest, K_b = 1.6067 N m/rad stiffness and tau = (2/3) r2^3 p torque of each hinge. Source: [Godage,
-sec. III-C and IV, experiment one], "about 5 Hz". The paper's mass matrix puts each link's mass at its end, which
-gives 5.0 Hz; in the middle of the link, where it is, the same K_b rings at 5.9 Hz (docs/theory/godage.md).
+Problem: a pressure of 119 kPa acts on a silicone actuator from t = 0.12 s for 2.76 s. The model has five planar links.
+Find the bend, the ringing frequency and the overshoot. Symbols: theta hinge angles [rad], (X, Y) tip [m], along Y at
+rest, K_b = 1.6067 N m/rad stiffness and tau = (2/3) r2^3 p torque of each hinge. Source: [Godage, sec. III-C and IV,
+experiment one], "about 5 Hz". The mass matrix of the paper puts the mass of a link at its end, which gives 5.0 Hz. With
+the mass in the middle of the link, the same K_b gives 5.9 Hz (docs/theory/godage.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ READINGS: dict[str, dict[str, object]] = {
 
 
 def step_response(overrides: dict[str, object], seconds: float) -> tuple[sd.Trajectory, np.ndarray]:
-    """The motion, and the ends of the links (samples, 6, 2) [m], base first."""
+    """Return the motion and the ends of the links (samples, 6, 2) [m], base first."""
     robot = sd.load('bending_actuator', overrides)
     t = np.arange(0.0, seconds, 1.0 / 1500.0)
     pressure = PRESSURE * ((t >= START) & (t < START + LENGTH))[:, None]
@@ -34,7 +34,7 @@ def step_response(overrides: dict[str, object], seconds: float) -> tuple[sd.Traj
 
 
 def ringing(t: np.ndarray, x: np.ndarray) -> tuple[float, float]:
-    """(frequency [Hz], overshoot) of a step response that starts at 0, from its first three peaks."""
+    """Return (frequency [Hz], overshoot) of a step response that starts at 0, from its first three peaks."""
     rising = np.diff(x) > 0.0
     peaks = 1 + np.flatnonzero(rising[:-1] & ~rising[1:])[:3]
     return 2.0 / (t[peaks[2]] - t[peaks[0]]), x[peaks[0]] / x[-1] - 1.0
@@ -43,7 +43,10 @@ def ringing(t: np.ndarray, x: np.ndarray) -> tuple[float, float]:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Step response of a soft bending actuator.')
     parser.add_argument(
-        '--seconds', type=number(1.5, 1e3), default=2.8, help='of motion; the pressure stays on until 2.88 s'
+        '--seconds',
+        type=number(1.5, 1e3),
+        default=2.8,
+        help='simulated time [s]; the pressure ends at 2.88 s',
     )
     options = parser.parse_args(argv)
 

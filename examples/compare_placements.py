@@ -1,9 +1,9 @@
-"""How far are lumped and point masses of a soft piece from its distributed mass?
+"""Error of lumped and point masses of a soft segment against its distributed mass.
 
-Problem: an arc's own mass moves with neither of its end frames. Jensen turns all of it with the distal frame
-(lumped), Mehl keeps a point at the centre of gravity (point); exact is the integral along the arc (distributed).
-Compare mass matrix, natural frequencies about the standing pose, the tip's path when let go from a bend, and
-the energy made without damping: for one bare joint, the arm of three joints and links, the single actuator.
+Problem: the mass of an arc moves with neither of its end frames. Jensen rotates all of it with the distal frame
+(lumped). Mehl puts a point at the centre of gravity (point). The integral along the arc is exact (distributed).
+Compare the mass matrix, the natural frequencies about the standing pose, the path of the tip after release from a bend,
+and the energy error without damping, for a bare joint, an arm of three joints and links, and a single actuator.
 Symbols: M mass matrix, f frequency [Hz]. Source: [Jensen, eq. 18-21], [Mehl, eq. 8, 10]; docs/theory/placements.md.
 """
 
@@ -26,7 +26,7 @@ BEND = {'bare joint': 0.5, 'pneumatic_arm': 0.5, 'floating_actuator': 0.02}  # o
 
 
 def robot_with(name: str, placement: str, damped: bool = True) -> sd.Robot:
-    """A shipped robot with the mass of all its arcs placed one way, or the first joint of the arm alone."""
+    """Return a shipped robot with one mass placement for all arcs, or the first joint of the arm alone."""
     whole = sd.load('pneumatic_arm' if name == 'bare joint' else name).description
     segments = [replace(s, placement=placement) if s.type == 'arc' else s for s in whole.segments]
     if not damped:
@@ -38,7 +38,7 @@ def robot_with(name: str, placement: str, damped: bool = True) -> sd.Robot:
 
 
 def standing(robot: sd.Robot) -> tuple[np.ndarray, np.ndarray]:
-    """(pose at rest under gravity, indices of the coordinates that are free to move)."""
+    """Return (pose at rest under gravity, indices of the free coordinates)."""
     free = np.arange(6 if robot.description.base.type == 'prescribed' else 0, robot.nq)
     still, pick = np.zeros(robot.nq), np.eye(robot.nq)[:, free]
     found = root(lambda x: robot.inverse_dynamics(pick @ x, still, still)[free], still[free], tol=1e-9)
@@ -46,7 +46,7 @@ def standing(robot: sd.Robot) -> tuple[np.ndarray, np.ndarray]:
 
 
 def frequencies(robot: sd.Robot) -> tuple[np.ndarray, np.ndarray]:
-    """(mass matrix, undamped natural frequencies [Hz]) of the free coordinates about the standing pose."""
+    """Return (mass matrix, undamped natural frequencies [Hz]) of the free coordinates about the standing pose."""
     q, free = standing(robot)
     still, block = np.zeros(robot.nq), np.ix_(free, free)
     A, _ = robot.linearize(q, still, still)
@@ -56,7 +56,7 @@ def frequencies(robot: sd.Robot) -> tuple[np.ndarray, np.ndarray]:
 
 
 def released(robot: sd.Robot, name: str, seconds: float, method: str = 'implicit') -> sd.Trajectory:
-    """The motion after the robot is let go from a bend to one side."""
+    """Return the motion after release from a bend to one side."""
     q, _ = standing(robot)
     q[[k for k, c in enumerate(robot.coordinate_names) if c.endswith(('_u', '_dx'))]] = BEND[name]
     return robot.simulate(q, np.zeros(robot.nq), None, np.arange(0.0, seconds, 2e-3), method, step=2.5e-4)
@@ -67,15 +67,15 @@ def tip(robot: sd.Robot, motion: sd.Trajectory) -> np.ndarray:
 
 
 def energy_made(robot: sd.Robot, motion: sd.Trajectory) -> float:
-    """Largest change of the energy over the largest kinetic energy; zero is right without damping."""
+    """Return the largest change of the energy over the largest kinetic energy; zero is exact without damping."""
     kinetic, gravitational, elastic = robot.energy(motion.q, motion.qd)
     total = kinetic + gravitational + elastic
     return float(np.abs(total - total[0]).max() / kinetic.max())
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description='Lumped and point masses against distributed ones.')
-    parser.add_argument('--seconds', type=number(0.01, 1e3), default=2.0, help='of free motion')
+    parser = argparse.ArgumentParser(description='Compare lumped and point masses with distributed mass.')
+    parser.add_argument('--seconds', type=number(0.01, 1e3), default=2.0, help='simulated time [s]')
     seconds = parser.parse_args(argv).seconds
 
     print(f'{"robot":18} placement     M off  {"frequencies [Hz]":21} tip off [mm]  energy made')

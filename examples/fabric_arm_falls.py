@@ -1,10 +1,10 @@
-"""A fabric arm of discs and threads falls under its weight and is curled up by its inflation.
+"""A fabric arm of discs and threads falls under its weight, and inflation curls it up.
 
-Problem: four discs of radius 1 on threads of length 1, the first one fixed, start almost horizontal and at rest;
-where does the last disc go for an inflation force F on it of 0, 12 and 12 pi? In the paper's angles this run
-crosses poses without inertia (beta = 0) and ends near others (psi = pi/2); it is integrated in unit quaternions,
-where there are none. Symbols: beta thread bend, psi disc tilt [rad], F = p A [N], c centre of the last disc [m];
-the paper normalises all constants, so the units are names. Source: [Schultz, sec. V]. Its "12000 Pa" does not fit
+Problem: four discs of radius 1 on threads of length 1, the first disc fixed, start at rest and almost horizontal.
+Find the motion of the last disc for an inflation force F of 0, 12 and 12 pi on it. In the angles of the paper, this
+motion crosses poses without inertia (beta = 0) and ends near others (psi = pi/2). It is integrated in unit quaternions,
+which have no such poses. Symbols: beta thread bend, psi disc tilt [rad], F = p A [N], c centre of the last disc [m].
+The paper normalises all constants, so the units are nominal. Source: [Schultz, sec. V]. Its "12000 Pa" does not fit
 those constants; F between 10 and 40 shows the fall and the curl it describes (docs/theory/schultz.md).
 """
 
@@ -22,7 +22,7 @@ FORCES = (0.0, 12.0, 12.0 * np.pi)  # [N]
 
 
 def fall(force: float, t: np.ndarray) -> tuple[sd.Trajectory, np.ndarray]:
-    """The motion under an inflation force [N], and the centre of the last disc (samples, 3) [m]."""
+    """Return the motion under an inflation force [N] and the centre of the last disc (samples, 3) [m]."""
     robot = sd.load('fabric_arm')
     pressure = force / robot.description.actuation.chambers[0].area
     q0 = dict.fromkeys(robot.coordinate_names, 0.0)
@@ -35,7 +35,7 @@ def fall(force: float, t: np.ndarray) -> tuple[sd.Trajectory, np.ndarray]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='A fabric arm falls and curls.')
-    parser.add_argument('--seconds', type=number(1.1, 1e4), default=50.0, help='of motion')
+    parser.add_argument('--seconds', type=number(1.1, 1e4), default=50.0, help='simulated time [s]')
     options = parser.parse_args(argv)
 
     t = np.arange(0.0, options.seconds + 1e-9, 0.05)

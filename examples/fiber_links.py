@@ -1,10 +1,10 @@
-"""How many links does a bending actuator need to look like itself?
+"""How many links reproduce the shape of a bending actuator?
 
-Problem: a fiber gives 212 points every 0.8 mm along a soft bending actuator after a pressure step; the shape is
-rebuilt from the ends of 2 to 5 equal links by a cubic spline, and the largest distance from the fiber is the error.
+Problem: a fiber measures 212 points, 0.8 mm apart, along a soft bending actuator after a pressure step. A cubic spline
+through the ends of 2 to 5 equal links approximates the shape. The error is the largest distance from the fiber.
 Symbols: s arc length [m], p pressure [Pa], error max |p_spline(s) - p_fiber(s)| [m] over all points. Source: [Godage,
-sec. III-A, Fig. 4], where 5 links stay below 3 mm. The recording is not public: the fiber here lies in a chain of 20
-hinges under the paper's step, whose half at the base is twice as stiff, so that the curvature is not constant.
+sec. III-A, Fig. 4], where 5 links stay below 3 mm. The recording is not public. Here the fiber is in a chain of 20
+hinges under the step of the paper; the half at the base is twice as stiff, so that the curvature is not constant.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ HINGES, PRESSURE = 20, 240e3  # [-], [Pa]
 STIFFNESS, DAMPING = (
     0.42,
     8e-3,
-)  # [N m/rad], [N m s/rad] of each of five links: 0.42 bends as far as in the paper
+)  # [N m/rad], [N m s/rad] of each of five links: 0.42 gives the bend of the paper
 S = 0.8e-3 * np.arange(212)  # [m]
 
 
 def fine_actuator() -> sd.Robot:
-    """The bending actuator, cut into more and shorter links than any of the models compared."""
+    """Return the bending actuator with more and shorter links than any of the compared models."""
     finer = HINGES / 5.0
     stiffer = [2.0 if k < HINGES // 2 else 1.0 for k in range(HINGES)]
     hinges = [
@@ -46,7 +46,7 @@ def fine_actuator() -> sd.Robot:
 
 
 def errors_over_time(seconds: float) -> tuple[np.ndarray, dict[int, np.ndarray], np.ndarray]:
-    """(times, {links: largest error at each time [m]}, points of the fiber (times, 212, 3))."""
+    """Return (times, {links: largest error at each time [m]}, points of the fiber (times, 212, 3))."""
     robot = fine_actuator()
     t = np.arange(0.0, seconds, 1.0 / 75.0)
     pressure = np.full((t.size, 1), PRESSURE)
@@ -70,8 +70,8 @@ def plot(t: np.ndarray, errors: dict[int, np.ndarray], points: np.ndarray, path:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Shape of a bending actuator from few links.')
-    parser.add_argument('--seconds', type=number(0.1, 1e3), default=2.0, help='of motion')
-    parser.add_argument('--figure', type=file_to_write, help='file to draw shapes and errors into')
+    parser.add_argument('--seconds', type=number(0.1, 1e3), default=2.0, help='simulated time [s]')
+    parser.add_argument('--figure', type=file_to_write, help='PNG with shapes and errors')
     options = parser.parse_args(argv)
     t, errors, points = errors_over_time(options.seconds)
     if options.figure:

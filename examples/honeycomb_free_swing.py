@@ -1,9 +1,9 @@
-"""A honeycomb arm lifted to one side and let go, without and with a load at its tip.
+"""Free swing of a honeycomb arm, without and with a load at its tip.
 
-Problem: all four segments of the hanging arm start with the same bend in the plane x = 0 and no pressure; how fast
-does the arm swing and how fast does the swing die, alone and with 500 g at the tip? As in the paper's identification
-the tip's sideways path is fitted by a exp(-b t) sin(w t - c). Symbols: theta2 bend of a segment about x [rad], b decay
-[1/s], w angular frequency [rad/s]. Source: [Wang, sec. IV-A.3 and IV-B.2], with the paper's masses, K and D.
+Problem: all four segments of the hanging arm start with the same bend in the plane x = 0, without pressure. Find
+frequency and decay of the swing without load and with 500 g at the tip. As in the identification of the paper, the
+sideways path of the tip is fitted by a exp(-b t) sin(w t - c). Symbols: theta2 bend of a segment about x [rad], b decay
+[1/s], w angular frequency [rad/s]. Source: [Wang, sec. IV-A.3 and IV-B.2], with the masses, K and D of the paper.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from scipy.optimize import curve_fit
 import soft_dynamics as sd
 from soft_dynamics.commands.arguments import number
 
-BEND = -0.3  # [rad] of every segment at the start: towards +y
+BEND = -0.3  # [rad] of each segment at the start: towards +y
 
 
 def swing(load: float, seconds: float) -> tuple[sd.Trajectory, np.ndarray]:
-    """The motion with a tip load [kg], and the path of the tip (samples, 3) [m]."""
+    """Return the motion with a tip load [kg] and the path of the tip (samples, 3) [m]."""
     robot = sd.load('honeycomb_arm').with_tip_load(load)
     q0 = np.zeros(robot.nq)
     q0[1::2] = BEND
@@ -35,7 +35,7 @@ def damped_sine(t: np.ndarray, a: float, b: float, w: float, c: float) -> np.nda
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Free swing of a honeycomb arm.')
-    parser.add_argument('--seconds', type=number(2.0, 1e3), default=6.0, help='of motion')
+    parser.add_argument('--seconds', type=number(2.0, 1e3), default=6.0, help='simulated time [s]')
     options = parser.parse_args(argv)
 
     for load in (0.0, 0.5):

@@ -1,11 +1,11 @@
-"""Which forces does a motion need, and which motion do those forces give?
+"""Inverse dynamics and forward dynamics of one state and of a batch.
 
 Problem: for the four-segment honeycomb arm in a random state (q, qd, qdd), find the generalised forces
 
     tau = M(q) qdd + c(q, qd) + g(q) + k(q) + d(q, qd)          one pass out, one pass in
 
-term by term and in one call; then go back, qdd = forward_dynamics(q, qd, tau), without ever forming M. The same for
-a batch of states in one call. Symbols: q joint angles [rad], tau torques [N m]; M, c, g, k, d are inertia, velocity
+term by term and in one call. Then compute qdd = forward_dynamics(q, qd, tau), which does not form M. Do the same for a
+batch of states in one call. Symbols: q joint angles [rad], tau torques [N m]; M, c, g, k, d are inertia, velocity
 products, weight, springs and dampers. Source: [Wang, eq. 8, algorithm 1], [Featherstone, ch. 7]; docs/theory/chain.md.
 """
 
@@ -21,10 +21,8 @@ from soft_dynamics.commands.arguments import number
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description='Inverse and forward dynamics undo each other.')
-    parser.add_argument(
-        '--robot', default='honeycomb_arm', help='a shipped robot or the path of a robot file'
-    )
+    parser = argparse.ArgumentParser(description='Inverse and forward dynamics of one state and of a batch.')
+    parser.add_argument('--robot', default='honeycomb_arm', help='shipped robot or path of a robot file')
     parser.add_argument('--states', type=number(1, 1e7, int), default=1000, help='size of the batch')
     options = parser.parse_args(argv)
 

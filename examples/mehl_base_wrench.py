@@ -1,8 +1,8 @@
-"""What a force/torque sensor under a soft actuator sees, and the actuator's mass from it.
+"""The reading of a force/torque sensor under a soft actuator, and the mass of the actuator from it.
 
-Problem: chamber 1 opens to 75 kPa through a valve with 7 ms lag. From the motion alone, find the wrench the base
-carries, and from its z force, disturbed by sensor noise, the mass. The base does not move; its six freedoms are in the
-model only so that the forces on them can be read. The z force is linear in the mass and in nothing else,
+Problem: chamber 1 opens to 75 kPa through a valve with 7 ms lag. Compute the wrench on the base from the motion, and
+the mass from the z force with sensor noise. The base does not move; the model has its six freedoms only to give the
+forces on them. The z force is linear in the mass and depends on no other parameter,
 
     f_z = m (z'' - g_z)  with z'' the acceleration of the centre of gravity            one-column regressor
 
@@ -23,19 +23,19 @@ from soft_dynamics.commands.arguments import number
 from soft_dynamics.model.mehl_regressor import PARAMETERS, regressor
 
 PRESSURE = 75e3  # [Pa]
-BASE_Z = 2  # row of the regressor that is the base's z force
-NOISE = 0.02  # [N] standard deviation of the sensor's z force, our choice
+BASE_Z = 2  # row of the z force of the base in the regressor
+NOISE = 0.02  # [N] standard deviation of the z force, our choice
 
 
 def standing(robot: sd.Robot) -> np.ndarray:
-    """The pose in which the actuator stands still without pressure: it sags a little under its weight."""
+    """Return the rest pose without pressure: the actuator sags a little under its weight."""
     still, length_only = np.zeros(robot.nq), np.eye(robot.nq)[-1]
     sag = brentq(lambda dl: robot.inverse_dynamics(dl * length_only, still, still)[-1], -0.02, 0.0)
     return sag * length_only
 
 
 def step_response(robot: sd.Robot, seconds: float) -> tuple[sd.Trajectory, np.ndarray]:
-    """The motion after chamber 1 opens, and the accelerations (samples, nq) along it."""
+    """Return the motion after chamber 1 opens and its accelerations (samples, nq)."""
     t = np.arange(0.0, seconds, 1e-3)
     command = np.array([PRESSURE, 0.0, 0.0])
     motion = robot.simulate(standing(robot), np.zeros(robot.nq), lambda _: command, t, valve=True)
@@ -44,8 +44,8 @@ def step_response(robot: sd.Robot, seconds: float) -> tuple[sd.Trajectory, np.nd
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description='Base wrench of a soft actuator, and its mass.')
-    parser.add_argument('--seconds', type=number(0.1, 1e3), default=1.0, help='of motion')
+    parser = argparse.ArgumentParser(description='Base wrench and mass of a soft actuator.')
+    parser.add_argument('--seconds', type=number(0.1, 1e3), default=1.0, help='simulated time [s]')
     options = parser.parse_args(argv)
 
     robot = sd.load('floating_actuator')

@@ -1,4 +1,4 @@
-"""One cycle of control, the same for every law: state, reference, forces, pressures, safety."""
+"""The control loop, the same for every law: state, reference, forces, pressures, safety."""
 
 from __future__ import annotations
 
@@ -23,40 +23,44 @@ from .safety.kernels import all_finite
 from .safety.plausibility import TIP_OFF
 from .safety.state_machine import Limits, Memory, Mode, Request, State
 
-_TIP_TIME = 0.1  # [s] in which a new offset between the measured tip and the model's counts in full
-_TIP_FIRST = 0.1  # [-] how much the first one counts while a reference is followed: no jump
-_TIP_LASTS = 0.5  # [s] without measurements; then the offset fades ...
+_TIP_TIME = 0.1  # [s] averaging time of the offset between measured tip and model
+_TIP_FIRST = 0.1  # [-] weight of a first measurement during motion, so that the command does not jump
+_TIP_LASTS = 0.5  # [s] without measurements until the offset fades ...
 _TIP_FADES = 1.0  # [s] ... with this time constant
-_TIP_TURN = 0.3  # [rad] a tip measured further from the model's is not this robot's
+_TIP_TURN = 0.3  # [rad] ignore a measured tip further from the model's
 
 
 class Law(Protocol):
-    """How a controller turns a state and a reference into generalised forces."""
+    """A control law: generalised forces from a state and a reference."""
 
     def rest(self, state: State) -> Any:
-        """Return the sample of a reference that leaves the robot where it is."""
+        """Return a reference sample that holds the robot where it is."""
 
     def start(self, t: float, state: State, reference: Any, tau: Array) -> None:
-        """Begin without a bump: the forces tau act at this moment."""
+        """Start without a bump from the present forces tau."""
 
     def forces(self, t: float, dt: float, state: State, reference: Any) -> Array:
-        """Return the forces wanted at time t, dt seconds after the last call."""
+        """Return the desired forces at time t, dt seconds after the previous call."""
 
     def applied(self, dt: float, tau: Array) -> None:
-        """Learn which forces the limits left of the wanted ones."""
+        """Take the forces that the limits allowed."""
 
 
 @dataclass(frozen=True)
 class Actuate:
-    """How forces become commands."""
+    """Parameters of allocation and lag compensation."""
 
     co_contraction: float = field(
-        default=0.0, metadata={'doc': 'mean pressure, 0: least, 1: highest', 'unit': '-'}
+        default=0.0,
+        metadata={
+            'doc': 'mean pressure of antagonistic chambers; 0: lowest, 1: highest possible',
+            'unit': '-',
+        },
     )
     lag_speedup: float = field(
         default=1.0,
         metadata={
-            'doc': 'pressures follow this many times faster than the valves; 1: as the valves',
+            'doc': 'factor by which commands speed up the pressures beyond the valve lag; 1: no speed-up',
             'unit': '-',
         },
     )
@@ -69,11 +73,11 @@ class Actuate:
 
 
 class ControlLoop:
-    """Follows a reference with a law, through allocation and safety; `step` is called in every cycle.
+    """Follows a reference with a law, allocation and safety. Call `step` in every cycle.
 
-    A valve lets a pressure follow its command with T dp/dt = c - p. To make it follow k times faster, the command is
-    c = p + k (p_wanted - p), with p from a model of the valve. Limits and slew rate of c bound p_wanted, so that the
-    allocation finds the best forces within both.
+    A pressure follows its command with T dp/dt = c - p. To make it k times faster, the loop commands
+    c = p + k (p_wanted - p), with p from a model of the valve. Limits and slew rate of c bound p_wanted, so allocation
+    finds the best forces within both.
     """
 
     def __init__(self, robot: Robot, law: Law, actuate: Actuate | None = None) -> None:
@@ -89,12 +93,14 @@ class ControlLoop:
         self.begin(0.0)
 
     def begin(self, t: float, pressure: Array | None = None) -> None:
-        """Forget everything; begin vented, or with the pressures that are commanded already."""
+        """Reset; start vented, or from the pressures [Pa] that are already commanded."""
         start = np.zeros(self._allocate.low.size) if pressure is None else pressure
         self.memory: Memory = state_machine.begin(start.copy(), t)
         self.state: State | None = None
-        self._before: State | None = None  # as the last cycle judged it
-        self._offset: Array | None = None  # of the measured tip from the model's: turn, displacement
+        self._before: State | None = None  # of the last cycle
+        self._offset: Array | None = (
+            None  # rotation and displacement from the model's tip to the measured one
+        )
         self._offset_t = -math.inf  # [s]
         self._valves.begin(start)
         self._balance.begin()
@@ -113,14 +119,14 @@ class ControlLoop:
         self._frozen.feed(state.q.tobytes(), self._valves.pressure)
 
     def feed_pressure(self, t: float, pressure: Array) -> None:
-        """Take the measured pressures [Pa] of all chambers; after the first they must go on coming."""
+        """Take the measured pressures [Pa] of all chambers. After the first call, silence is a fault."""
         self._valves.measured(t, pressure)
 
     def feed_tip(self, t: float, X_WT: Array) -> None:
         """Take a measured pose of the tip, in the world of the robot file.
 
-        A soft body is never quite where the coordinates say: what is off changes slowly, so it is learnt here and
-        added to the model's tip at every state. Without measurements it fades, and the model's tip counts.
+        The tip of a soft body is not exactly where the model puts it. The offset changes slowly, so the loop estimates
+        it here and adds it to the model's tip at every state. Without measurements the offset fades.
         """
         state = self.state
         if state is None or self._state_fault(state.t) or not abs(t - state.t) <= self.limits.state_timeout:
@@ -134,14 +140,14 @@ class ControlLoop:
         self._offset, self._offset_t = before + part * (off - before), t
 
     def stop(self) -> None:
-        """Stop in an emergency: vent, and follow nothing until `begin`."""
+        """Emergency stop: vent, and follow nothing until `begin`."""
         self._stopped = True
 
     def present(self, t: float) -> Any:
-        """Return the sample from which a new reference goes on; ValueError if none could be followed."""
+        """Return the sample at which a new reference starts; ValueError if the loop cannot follow one now."""
         fault = 'emergency stop' if self._stopped else self._fault(t)
         if fault or self.state is None:
-            raise ValueError(f'no reference is taken: {fault}')
+            raise ValueError(f'not ready: {fault}')
         return self.law.rest(self.state) if self._reference is None else self._reference.sample(t)
 
     def follow(self, t: float, reference: Any) -> None:
@@ -149,7 +155,7 @@ class ControlLoop:
         self._reference, self._reference_t = reference, t
 
     def step(self, t: float) -> Memory:
-        """Decide the command of time t; it is in `pressure` of what is returned."""
+        """Run one cycle at time t and return the memory; its `pressure` is the command [Pa]."""
         dt = min(max(t - self.memory.t, 0.0), LONGEST_STEP)
         fault, wanted = self._state_fault(t), None
         self._before = self.state
@@ -173,7 +179,7 @@ class ControlLoop:
         self._started, self._last_sample = False, None
 
     def _fade_offset(self, t: float) -> None:
-        """Let an offset that nobody measures any more go, little by little."""
+        """Fade out an offset without recent measurements."""
         if self._offset is not None and self.state is not None and t - self._offset_t > _TIP_LASTS:
             passed = min(max(t - self.state.t, 0.0), LONGEST_STEP)
             self._offset = math.exp(-passed / _TIP_FADES) * self._offset
@@ -182,17 +188,17 @@ class ControlLoop:
         return self._state_fault(t) or self._valves.fault(t) or self._lie()
 
     def _lie(self) -> str:
-        """Say why a plausible state is not the robot's; '' if it may be."""
+        """Return why a plausible state is wrong, or ''."""
         if self._frozen.is_frozen:
-            return 'state that is frozen: the same to the last bit while the pressures move'
+            return 'state is frozen: bit-identical while the pressures move'
         wrong = self._balance.wrong
-        return wrong and f'state that does not follow the pressures: {wrong}'
+        return wrong and f'state does not follow the pressures: {wrong}'
 
     def _state_fault(self, t: float) -> str:
         return state_machine.state_fault(self.limits, t, self.state, self._before)
 
     def _command(self, t: float, dt: float) -> tuple[str, Array | None]:
-        """(fault, wanted command) of the present reference."""
+        """Return (fault, desired command) for the present reference."""
         state, reference, limits = self.state, self._reference, self.limits
         if state is None or t > reference.expires:
             return 'no reference for too long', None
@@ -208,7 +214,7 @@ class ControlLoop:
             self._started = True
         tau = self.law.forces(t, dt, state, reference)
         if not all_finite(tau):
-            return 'forces that are not finite', None
+            return 'forces are not finite', None
         bounds = np.empty((2, p.size))
         reachable((limits.pressure_min, limits.pressure_max), last, limits.slew * dt, p, k, bounds)
         wanted = self._allocate(A, tau, *bounds)
@@ -217,7 +223,7 @@ class ControlLoop:
 
 
 def _constant_matrix(robot: Robot) -> Array | None:
-    """Return the actuation matrix if it is the same in every pose."""
+    """Return the actuation matrix if it is the same in every pose, else None."""
     q = generic_pose(robot)
     A, other = robot.actuation(q), robot.actuation(q + 0.1 * np.sin(1.0 + np.arange(robot.nq)))
     return A if np.array_equal(A, other) else None

@@ -1,6 +1,6 @@
-"""What a controller follows: a motion of the coordinates through way-points, or of a pose at a given speed.
+"""References of the controllers: coordinates through way-points, or poses at a given speed.
 
-Both begin where the present reference is, so that no new reference makes the robot jump, and end at rest.
+Both start at the present reference, so that the robot does not jump, and end at rest.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from soft_dynamics.geometry import se3
 
 from .safety.state_machine import Limits, joint_reference_fault, motion_fault, pose_reference_fault
 
-_PER_INTERVAL = 20  # samples between two way-points when a motion is checked
+_PER_INTERVAL = 20  # samples checked between two way-points
 _CLOSE = 1e-3  # [rad or m] a way-point at time 0 may be this far from the present reference
 
 
 class JointSample(NamedTuple):
-    """Coordinates, rates and accelerations wanted at one time."""
+    """Desired coordinates, rates and accelerations at one time."""
 
     q: Array
     qd: Array
     qdd: Array
 
     def fault(self, limits: Limits, q: Array, before: JointSample | None, dt: float) -> str:
-        """Say why a robot at q cannot follow it dt seconds after the one `before`; '' if it can."""
+        """Return why a robot at q cannot follow this dt seconds after the sample `before`, or ''."""
         return joint_reference_fault(limits, self.q, None if before is None else before.q, dt)
 
 
 class PoseSample(NamedTuple):
-    """Pose X_WT (4, 4) and twist (6,), angular first, world axes, wanted at one time."""
+    """Desired pose X_WT (4, 4) and twist (6,), angular first, world axes, at one time."""
 
     X_WT: Array
     V_WT: Array
 
     def fault(self, limits: Limits, q: Array, before: PoseSample | None, dt: float) -> str:
-        """Say why a robot at q cannot follow it dt seconds after the one `before`; '' if it can."""
+        """Return why a robot at q cannot follow this dt seconds after the sample `before`, or ''."""
         return pose_reference_fault(limits, q, self.X_WT, None if before is None else before.X_WT, dt)
 
 
 class JointPath:
     """A motion through way-points at given times after t0.
 
-    Positions only: one spline of fifth degree, four times differentiable, from the start's rate and acceleration to
-    rest. With rates: cubic pieces. With rates and accelerations: pieces of fifth degree. Rates and accelerations are
-    always the derivatives of the position.
+    Positions only: a quintic spline, four times differentiable, from the rate and acceleration of the start to rest.
+    With rates: cubic pieces. With rates and accelerations: quintic pieces. Rates and accelerations are always
+    derivatives of the position.
     """
 
-    expires = math.inf  # its last point is held
+    expires = math.inf  # the last point is held
 
     def __init__(
         self,
@@ -75,7 +75,9 @@ class JointPath:
         if t[0] == 0.0:
             away = float(np.max(np.abs(points[0] - start.q)))
             if away > _CLOSE or t.size == 1:
-                raise ValueError(f'way-point at time 0: {away:.3g} from where the robot is; give it time')
+                raise ValueError(
+                    f'way-point at time 0: {away:.3g} from the present reference; set a later time'
+                )
             t, columns = t[1:], [x[1:] for x in columns]
         knots = np.concatenate([[0.0], t])
         self._t0, self._duration = t0, float(t[-1])
@@ -84,10 +86,10 @@ class JointPath:
         with np.errstate(over='ignore', invalid='ignore'):
             self._knots, self._coefficients = _pieces(knots, rows, start)
         if not np.all(np.isfinite(self._coefficients)):
-            raise ValueError('way-points: numbers too large for the time between them')
+            raise ValueError('way-points: too far apart for the time between them')
 
     def sample(self, t: float) -> JointSample:
-        """Return the reference at time t; past the end the last point, at rest."""
+        """Return the reference at time t; after the end, the last point at rest."""
         s = t - self._t0
         if s >= self._duration:
             return JointSample(self._last, np.zeros_like(self._last), np.zeros_like(self._last))
@@ -97,7 +99,7 @@ class JointPath:
         return sample
 
     def check(self, limits: Limits) -> None:
-        """Raise ValueError if the motion leaves what the robot is allowed."""
+        """Raise ValueError if the motion exceeds the limits of the robot."""
         low, high, fastest = _extremes(self._knots, self._coefficients)
         for q in (low, high):
             fault = motion_fault(limits.plausible, q, fastest)
@@ -113,7 +115,7 @@ def _derivative(values: Any, points: Array) -> Array:
 
 
 def _pieces(knots: Array, columns: list[Array], start: JointSample) -> tuple[Array, Array]:
-    """Knots and coefficients (power, piece, coordinate), highest power first, of a motion since the start."""
+    """Return knots and coefficients (power, piece, coordinate), highest power first, of a motion from the start."""
     from scipy.interpolate import BPoly, PPoly, make_interp_spline
 
     if len(columns) > 1:
@@ -122,14 +124,14 @@ def _pieces(knots: Array, columns: list[Array], start: JointSample) -> tuple[Arr
     rest = np.zeros_like(start.q)
     ends = ([(1, start.qd), (2, start.qdd)], [(1, rest), (2, rest)])
     spline = make_interp_spline(knots, columns[0], k=5, bc_type=ends)
-    inner = slice(spline.k, -spline.k)  # the outer knots repeat the ends
+    inner = slice(spline.k, -spline.k)  # outer knots repeat the ends
     powers = [spline(spline.t[inner][:-1], k) / math.factorial(k) for k in range(spline.k, -1, -1)]
     return spline.t[inner], np.array(powers)
 
 
 @njit(cache=True, error_model='numpy')
 def _evaluate(knots: Array, coefficients: Array, s: float, q: Array, qd: Array, qdd: Array) -> None:
-    """Write position, rate and acceleration at the time s, by Horner's rule."""
+    """Write position, rate and acceleration at time s, by Horner's rule."""
     powers, pieces, n = coefficients.shape
     k = min(max(int(np.searchsorted(knots, s, side='right')) - 1, 0), pieces - 1)
     h = s - knots[k]
@@ -144,7 +146,7 @@ def _evaluate(knots: Array, coefficients: Array, s: float, q: Array, qd: Array, 
 
 @njit(cache=True)
 def _extremes(knots: Array, coefficients: Array) -> tuple[Array, Array, Array]:
-    """Least and largest position, and largest rate, of every coordinate; samples are even within a piece."""
+    """Return least position, largest position and largest rate of each coordinate, from even samples per piece."""
     powers, pieces, n = coefficients.shape
     low, high, fastest = np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n)
     for k in range(pieces):
@@ -161,10 +163,10 @@ def _extremes(knots: Array, coefficients: Array) -> tuple[Array, Array, Array]:
 
 
 class PosePath:
-    """Straight lines and even turns from pose to pose, each no faster than the given speeds.
+    """Straight lines and rotations at constant rate from pose to pose, at most at the given speeds.
 
-    least_time [s]: no piece takes less, so that a stream of poses is followed evenly from one to the next.
-    timeout [s]: how long after the start it may be followed; a stream that ends is a reference that was lost.
+    least_time [s]: shortest time of a piece, for even motion along a stream of poses.
+    timeout [s]: the path expires this long after its start; then the stream counts as lost.
     """
 
     def __init__(
@@ -193,7 +195,7 @@ class PosePath:
         self.expires = t0 + timeout
 
     def sample(self, t: float) -> PoseSample:
-        """Return the reference at time t; past the end the last pose, at rest."""
+        """Return the reference at time t; after the end, the last pose at rest."""
         k = max(int(np.searchsorted(self._times, t, side='right')) - 1, 0)
         if k >= len(self._steps):
             return PoseSample(self._poses[-1], np.zeros(6))

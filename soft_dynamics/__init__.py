@@ -29,7 +29,7 @@ __all__ = [
 
 use_kernel_cache()
 
-# Imported when first used: numba takes most of a second, and a sensor bridge never needs it.
+# Imported on first use: numba takes most of a second to import, and a sensor bridge never needs it.
 _LATE = {'Robot': 'robot', 'load': 'robot', 'Trajectory': 'simulation.simulate'}
 
 

@@ -1,4 +1,4 @@
-"""One check of every array that comes in: what, wanted, got."""
+"""Checks of array arguments, with messages that name the argument."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FLOAT64 = np.dtype(np.float64)
 
 
 def as_array(name: str, value: Any) -> Array:
-    """The value as float64 in C order, itself if it is so already; or a ValueError that names the argument."""
+    """Return the value as float64 in C order, without a copy if possible. Raises ValueError that names the argument."""
     if (
         type(value) is np.ndarray
         and value.dtype == np.float64
@@ -24,14 +24,14 @@ def as_array(name: str, value: Any) -> Array:
         return value
     try:
         given = np.asarray(value)
-        if given.dtype.kind not in 'biufO':  # text, dates and complex numbers, which numpy would convert
+        if given.dtype.kind not in 'biufO':  # numpy would convert text, dates and complex numbers
             raise TypeError
         if given.dtype.kind == 'O' and any(
             entry is None for entry in given.flat
-        ):  # not a number to be, but none
+        ):  # None, which numpy would convert to NaN
             raise TypeError
         array = np.asarray(given, dtype=np.float64, order='C')
-        if not array.flags.writeable:  # another type to numba, which would compile every kernel once more
+        if not array.flags.writeable:  # a different type for numba, which would compile every kernel again
             array = array.copy()
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f'{name}: expected numbers, got {type(value).__name__} {_brief(value)}') from None
@@ -42,7 +42,7 @@ def as_array(name: str, value: Any) -> Array:
 
 
 def are_vectors(n: int, *values: Any) -> bool:
-    """True if all are arrays (n,) as compiled code takes them: float64, in C order, aligned and writeable."""
+    """Return whether all are arrays (n,) that compiled code accepts: float64, C order, aligned and writeable."""
     shape = (n,)
     for a in values:
         if type(a) is not np.ndarray or a.shape != shape or a.dtype != FLOAT64 or not a.flags.carray:
@@ -51,9 +51,9 @@ def are_vectors(n: int, *values: Any) -> bool:
 
 
 def as_states(n: int, **values: Any) -> tuple[dict[str, Array], bool]:
-    """Arrays of shape (count, n) from single states (n,) or batches; True if all were single.
+    """Return arrays (count, n) from single states (n,) or batches, and True if all were single.
 
-    Single states are repeated to the length of the batch. Raises ValueError with expected and actual shape.
+    Single states are repeated to the length of the batch. Raises ValueError with the expected and the actual shape.
     """
     arrays = {name: as_array(name, value) for name, value in values.items()}
     if all(a.shape == (n,) for a in arrays.values()):
@@ -72,14 +72,12 @@ def as_states(n: int, **values: Any) -> tuple[dict[str, Array], bool]:
 
 
 def finite(what: str, result: Array, given: Mapping[str, Array]) -> Array:
-    """The result, or a ValueError that names the largest of the given states if it is not finite."""
+    """Return the result. Raises ValueError that names the largest of the given states if the result is not finite."""
     if math.isfinite(result.sum()) or np.isfinite(result).all():
         return result
     sizes = {name: float(np.abs(a).max(initial=0.0)) for name, a in given.items()}
     largest = max(sizes, key=lambda name: sizes[name])
-    raise ValueError(
-        f'{largest}: expected numbers that the model can take, got {sizes[largest]:.3g}; {what}: not finite'
-    )
+    raise ValueError(f'{largest}: too large for the model, got {sizes[largest]:.3g}; {what}: not finite')
 
 
 def _brief(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Files that are there whole or, whatever happens, not at all."""
+"""Bounded reads and atomic writes of files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 
 def read_bounded(path: Path, size: int) -> bytes:
-    """Read a file of at most `size` bytes. Raises ValueError if it is larger, or a pipe or device; else OSError.
+    """Read a file of at most `size` bytes. Raises ValueError for larger files, pipes and devices; otherwise OSError.
 
-    It asks what it has opened before it reads: a pipe could make it wait for ever, /dev/zero has no end.
+    It checks the type of the opened file before reading: a pipe could block forever, and /dev/zero has no end.
     """
     with open(path, 'rb', opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -29,21 +29,21 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file in place of the one of that name, if there is one: it is lost only when the new one is complete."""
+    """Write or replace a file atomically: the old file stays until the new one is complete."""
     with aside(path) as new:
         _write(new, text)
         new.replace(path)
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that must not exist yet. Raises FileExistsError, also if it appears meanwhile."""
+    """Write a new file. Raises FileExistsError if it exists or appears meanwhile."""
     with aside(path) as new:
         _write(new, text)
         try:
-            os.link(new, path)  # unlike a rename, it refuses to replace
+            os.link(new, path)  # unlike rename, link does not replace an existing file
         except FileExistsError:
             raise
-        except OSError:  # no links there: FAT, many network folders
+        except OSError:  # file system without hard links: FAT, many network folders
             _claim(path)
             try:
                 new.replace(path)
@@ -54,7 +54,7 @@ def write_new(path: Path, text: str) -> None:
 
 @contextmanager
 def aside(path: Path) -> Iterator[Path]:
-    """Another name in the same folder, with the same ending, for what is to replace the file; gone afterwards."""
+    """Yield a temporary path in the same folder with the same suffix; remove it afterwards."""
     name = path.with_name(f'.{secrets.token_hex(4)}.{path.name}')
     try:
         yield name
@@ -63,7 +63,7 @@ def aside(path: Path) -> Iterator[Path]:
 
 
 def _write(path: Path, text: str) -> None:
-    """On disk, not only on its way there."""
+    """Write and sync to disk."""
     with path.open('x', encoding='utf-8') as file:
         file.write(text)
         file.flush()
@@ -71,5 +71,5 @@ def _write(path: Path, text: str) -> None:
 
 
 def _claim(path: Path) -> None:
-    """Take a name that nobody has: FileExistsError if somebody has."""
+    """Create the file exclusively; FileExistsError if it exists."""
     path.open('x').close()

@@ -1,4 +1,4 @@
-"""How a stream is doing: its rate, the age of its last sample, and a verdict in words."""
+"""Rate and age of a stream, and its diagnostic status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OK, WARN, ERROR, STALE = range(4)  # levels of diagnostic_msgs/DiagnosticStatus
 
 
 class Status(NamedTuple):
-    """One diagnostic: level (OK, WARN, ERROR or STALE), a line for people, numbers for plots."""
+    """One diagnostic: level (OK, WARN, ERROR or STALE), a message, and values."""
 
     level: int
     message: str
@@ -21,7 +21,7 @@ class Status(NamedTuple):
 
 
 class RateCounter:
-    """Events per second over the last `window` seconds, on any clock that counts seconds."""
+    """Rate of events over the last `window` seconds, on any clock in seconds."""
 
     def __init__(self, window: float = 2.0) -> None:
         if not window > 0:
@@ -32,7 +32,7 @@ class RateCounter:
         self._times: deque[float] = deque()
 
     def tick(self, t: float) -> None:
-        """Count an event at time `t` [s]; a clock that jumps back starts the count of the window anew."""
+        """Count an event at time `t` [s]; a clock that jumps back restarts the window."""
         if t < self._last or self.total == 0:
             self._first = t
             self._times.clear()
@@ -43,10 +43,7 @@ class RateCounter:
             self._times.popleft()
 
     def rate(self, t: float) -> float:
-        """Return the events per second [Hz] at time `t`; 0 until two events make an interval.
-
-        It changes nothing: another thread may count meanwhile.
-        """
+        """Return the rate [Hz] at time `t`; 0 before the second event. Safe while another thread counts."""
         times = list(self._times)
         count = len(times) - bisect_right(times, t - self.window)
         if t - self._first >= self.window:
@@ -59,9 +56,9 @@ class RateCounter:
 
 
 def stream_status(rate: float, age: float, expected_rate: float, timeout: float) -> Status:
-    """Judge a stream by its rate [Hz] and the age of its last sample [s], infinite if there was none.
+    """Return the status of a stream from its rate [Hz] and the age of its last sample [s], infinite before the first.
 
-    Silent for longer than `timeout` [s] is an error, a rate below 80 % of `expected_rate` [Hz] a warning.
+    An age above `timeout` [s] is an error, a rate below 80 % of `expected_rate` [Hz] a warning.
     """
     values = {'rate [Hz]': f'{rate:.2f}', 'age [s]': f'{age:.3f}'}
     if math.isinf(age):

@@ -1,4 +1,4 @@
-"""Frozen sensors: samples that repeat to the last bit while the pressures move. A real sensor trembles."""
+"""Detect frozen sensors: samples that repeat bit for bit while the pressures change. Real sensors have noise."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import numpy as np
 
 from .array import Array
 
-REPEATS = 10  # samples that are equal to the last bit
-MOVED = 0.05  # [-] of the largest pressure: a robot under pressures that moved by more has moved, too
+REPEATS = 10  # identical samples
+MOVED = 0.05  # [-] of the largest pressure: a larger change of pressure moves the robot
 
 
 class FrozenSamples:
     """Watches the samples of one source.
 
-    A simulated sensor without noise repeats itself as long as its robot is at rest, so repetition alone is no proof:
-    the pressures must have moved since the first of the equal samples.
+    A simulated sensor without noise repeats its samples while the robot is at rest. A source is therefore frozen only
+    if the pressures changed since the first of the identical samples.
     """
 
     def __init__(self, largest_pressure: float) -> None:
         self._moved = MOVED * largest_pressure  # [Pa]
         self._content, self._count = b'', 0
-        self._pressure: Array = np.empty(0)  # [Pa] at the first of the equal samples
+        self._pressure: Array = np.empty(0)  # [Pa] at the first of the identical samples
         self.is_frozen = False
 
     def feed(self, content: bytes, pressure: Array) -> bool:
-        """Take the bytes of a sample and the pressures [Pa] at its time; return whether the source is frozen."""
+        """Feed the bytes of a sample and the pressures [Pa] at its time; return whether the source is frozen."""
         if content != self._content or pressure.size != self._pressure.size:
             self._content, self._count, self._pressure = content, 1, pressure
             self.is_frozen = False

@@ -1,8 +1,8 @@
-"""Where numba keeps the compiled kernels: another folder whenever a file in a folder with kernels changes.
+"""Folder of the compiled kernels; it changes whenever a file in a kernel folder changes.
 
-numba looks at the file of a kernel only. It would go on using what it compiled from the old text of another file, whose
-functions or constants the kernel takes. Nothing but the standard library is imported here, because tools/run.py asks
-before set-up.
+numba checks only the file of the kernel itself. If a kernel uses functions or constants of another file and that file
+changes, numba would keep using the old code. This module imports only the standard library, because tools/run.py uses
+it before set-up.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-# Every kernel and every module that a kernel imports lies in one of these; folders inside them are not meant.
+# Every kernel and every module that a kernel imports is in one of these folders; subfolders are not included.
 KERNEL_FOLDERS = (
     'soft_control',
     'soft_control/allocation',
@@ -30,9 +30,9 @@ HERE = Path(__file__).absolute().parent.parent
 
 
 def kernel_cache(packages: Path = HERE) -> Path:
-    """Return the folder for the kernels of the suite whose packages lie in `packages`.
+    """Return the folder for the kernels of the suite with its packages in `packages`.
 
-    It is in the source tree, where set-up fills it, or else in the user's own cache.
+    This is in the source tree, where set-up fills it, or otherwise in the cache of the user.
     """
     if (packages / 'package.xml').is_file():
         base = packages / '.cache'
@@ -42,12 +42,12 @@ def kernel_cache(packages: Path = HERE) -> Path:
 
 
 def use_kernel_cache() -> None:
-    """Let numba, loaded already or not, keep what it compiles from now on there, unless the user named a folder."""
+    """Make numba, whether loaded or not, use this folder from now on, unless the user chose another one."""
     if os.environ.get(VARIABLE):
         return
     try:
         os.environ[VARIABLE] = str(kernel_cache())
-    except RuntimeError:  # the user has no home: numba finds a place by itself
+    except RuntimeError:  # the user has no home: numba chooses a folder itself
         return
     if 'numba' in sys.modules:
         sys.modules['numba'].config.reload_config()

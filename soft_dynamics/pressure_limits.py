@@ -1,4 +1,4 @@
-"""What the chambers of a robot bear, for every safety that stands between a command and the valves."""
+"""Pressure limits of the chambers, shared by all safety stages between a command and the valves."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ LONGEST_STEP = 0.05  # [s]
 
 @dataclass(frozen=True)
 class ChamberLimits:
-    """Limits of pressures and of their changes; pressures are gauge, so 0 is vented."""
+    """Limits of pressures and of their rates; pressures are gauge, so 0 is vented."""
 
     pressure_max: float  # [Pa]
-    pressure_min: float = 0.0  # [Pa] below 0 with a vacuum supply
-    slew: float = 1e6  # [Pa/s] fastest change while a command is followed
-    vent_time: float = 1.0  # [s] from the largest pressure to none
+    pressure_min: float = 0.0  # [Pa] negative with a vacuum supply
+    slew: float = 1e6  # [Pa/s] largest rate while following a command
+    vent_time: float = 1.0  # [s] from the largest pressure to zero
 
     def __post_init__(self) -> None:
         if not -math.inf < self.pressure_min <= 0 < self.pressure_max < math.inf:
             raise ValueError(
-                f'pressure_min <= 0 < pressure_max is needed, got {self.pressure_min:g} and {self.pressure_max:g}'
+                f'pressure_min <= 0 < pressure_max must hold, got {self.pressure_min:g} and {self.pressure_max:g}'
             )
         for name in ('slew', 'vent_time'):
             if not 0 < getattr(self, name) < math.inf:
@@ -35,26 +35,26 @@ class ChamberLimits:
 
     @property
     def vent_rate(self) -> float:
-        """Return the slope of venting [Pa/s]."""
+        """Return the rate of venting [Pa/s]."""
         return min(self.largest / self.vent_time, self.slew)
 
     @property
     def ramp_time(self) -> float:
-        """Return how long venting takes at most [s]."""
+        """Return the longest duration of venting [s]."""
         return self.largest / self.vent_rate
 
     @property
     def longest_step(self) -> float:
-        """Return the time [s] that one cycle may use; one that was held up longer does not catch up with a jump."""
+        """Return the largest time step [s] of one cycle, so that a delayed cycle does not cause a jump."""
         return LONGEST_STEP
 
     def reach(self, dt: float, is_followed: bool) -> float:
-        """Return how far pressures may change [Pa] in a cycle of dt [s], followed or vented."""
+        """Return the largest change of pressure [Pa] in a cycle of dt [s], when following or venting."""
         return min(max(dt, 0.0), self.longest_step) * (self.slew if is_followed else self.vent_rate)
 
 
 def chamber_limits(robot: Description) -> dict[str, float]:
-    """Return the limits that a robot file states, as arguments of ChamberLimits and of what is built on it."""
+    """Return the limits of a robot file as arguments of ChamberLimits and its subclasses."""
     return {
         'pressure_max': robot.actuation.pressure_max,
         'pressure_min': robot.actuation.pressure_min,

@@ -1,7 +1,7 @@
-"""Nested mappings into frozen dataclasses, with all mistakes listed at once.
+"""Convert nested mappings to frozen dataclasses, and list all problems at once.
 
-The dataclass is the schema: annotations say the type, defaults what may be left out, and the metadata of `quantity`
-the unit and the bounds. Every problem is one line: key path, what was expected, what was found.
+The dataclass is the schema: annotations give the types, defaults mark optional keys, and `quantity` adds units and
+bounds. Each problem is one line: key path, expected value, found value.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from .errors import shown
 T = TypeVar('T')
 
 MISSING: Any = object()
-MOST_ENTRIES = 1000  # of a list
+MOST_ENTRIES = 1000  # in a list
 
 
 class Form(NamedTuple):
-    """What a text must look like."""
+    """Pattern of a text."""
 
     pattern: re.Pattern[str]
     words: str
 
 
-# What has a name is also a topic, a frame, a column of a report and part of the name of a file.
+# Names are also used as topics, frames, columns of reports and parts of file names.
 NAME = Form(re.compile(r'[A-Za-z0-9_-]{1,64}'), 'a name of 1 to 64 letters, digits, _ or -')
 TOPIC = Form(
     re.compile(r'/?[A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_-]{1,64}){0,15}'),
     'names (letters, digits, _, -) with / between',
 )
-# Headers of tables and labels of markers are written by other programs, in any language.
+# Other programs write headers of tables and labels of markers, in any language.
 LABEL = Form(re.compile(r'[^\x00-\x1f\x7f]{1,256}'), 'a text of 1 to 256 characters')
 
 
@@ -51,7 +51,7 @@ def quantity(
     form: Form | None = None,
     types: Mapping[str, type] | None = None,
 ) -> Any:
-    """A field with a unit, an explanation, bounds or a form; of a list these hold for each entry.
+    """Declare a field with unit, description, bounds or pattern; for a list, these apply to each entry.
 
     types: dataclasses by what their field `type` says; the value is a mapping for one of them.
     """
@@ -63,7 +63,7 @@ def quantity(
 
 
 def read(cls: type[T], data: Any, path: str, problems: list[str]) -> T | None:
-    """Build `cls` from a mapping; add a line to `problems` for each mistake and return None if there was any."""
+    """Build `cls` from a mapping. On errors, add a line per problem to `problems` and return None."""
     if not isinstance(data, Mapping):
         problems.append(f'{path or "top level"}: expected a mapping of {_keys(cls)}, found {shown(data)}')
         return None
@@ -123,7 +123,7 @@ def _sequence(item: Any, data: Any, path: str, meta: Mapping[str, Any], problems
 
 
 def _tagged(by_type: Mapping[str, type], data: Any, path: str, problems: list[str]) -> Any:
-    """One of several dataclasses, told apart by their field `type`."""
+    """Build one of several dataclasses, selected by their field `type`."""
     kind = data.get('type', MISSING) if isinstance(data, Mapping) else MISSING
     if not isinstance(kind, str) or kind not in by_type:
         found = 'nothing' if kind is MISSING else shown(kind)
@@ -191,5 +191,5 @@ def _join(path: str, key: Any) -> str:
 
 
 def _key(key: Any) -> str:
-    """A key of unknown origin: as it is, if it could be one of ours."""
+    """Format an untrusted key: unchanged if it has the form of a valid key."""
     return key if isinstance(key, str) and NAME.pattern.fullmatch(key) else shown(key)

@@ -1,4 +1,4 @@
-"""A robot: the public face of the dynamics. Every method takes one state (nq,) or a batch (count, nq)."""
+"""Public API of the dynamics. Every method takes one state (nq,) or a batch (count, nq)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .simulation.simulate import Trajectory, simulate
 class Shape:
     """Coordinates, frames and kinematics of one robot; immutable."""
 
-    description: Description  # as it was read; link lengths given later are not in it
+    description: Description  # as loaded, without link lengths that were set later
     name: str
     nq: int
     coordinate_names: tuple[str, ...]
@@ -37,7 +37,7 @@ class Shape:
     frame_names: tuple[str, ...]
     chamber_names: tuple[str, ...]
     _model: JointModel
-    # True if coordinates are those of the joints, and springs and dampers their own: one kernel does a whole call.
+    # True if every coordinate, spring and damper belongs to one joint: a single kernel then does the whole call.
     _plain: bool
     _raw: Array  # the numbers of the chain
     _frame_elements: npt.NDArray[np.intp]
@@ -60,10 +60,12 @@ class Shape:
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f'{name}: a robot does not change; make another one by sd.load or with_tip_load')
+        raise AttributeError(
+            f'{name}: a robot is immutable; create another one with sd.load or with_tip_load'
+        )
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f'{name}: a robot does not change')
+        raise AttributeError(f'{name}: a robot is immutable')
 
     # ---- frames --------------------------------------------------------------------------------------------------
 
@@ -89,7 +91,7 @@ class Shape:
         return J[0] if single else J
 
     def frames_and_jacobian(self, q: Any) -> tuple[Array, Array]:
-        """(forward_kinematics(q), jacobian(q, 'tip')), at a fraction of the price of both."""
+        """(forward_kinematics(q), jacobian(q, 'tip')) in one call, faster than both."""
         X: Array = np.empty((len(self.frame_names), 4, 4))
         J: Array = np.empty((6, self.nq))
         plain = self._plain and are_vectors(self.nq, q)
@@ -109,7 +111,7 @@ class Shape:
 
     @property
     def rest(self) -> Array:
-        """The coordinates at which the springs are at rest."""
+        """Coordinates at which the springs are relaxed."""
         x = np.zeros(self.nq)
         for e in self._model.chain:
             x[e['iv'] : e['iv'] + e['n']] = e['rest'][: e['n']]
@@ -135,13 +137,13 @@ class Robot(Shape):
     """Dynamics, kinematics and simulation of one robot; immutable.
 
     Conventions: SI; q, qd, tau in the order of `coordinate_names`; twists and wrenches angular first; the world is
-    the frame the base stands in (and, for a moving base, the frame its coordinates live in).
+    the frame that the base stands in (for a moving base, the frame of its coordinates).
     """
 
-    _dampers: Dampers  # of discs, which are no joint's own
+    _dampers: Dampers  # of discs: they act on several joints
     _discs: DiscModel | None
-    _link_lengths: Array | None  # if they are not those of the description
-    _raw_parts: tuple[Array, Array]  # numbers of the chain without springs and dampers; without gravity, too
+    _link_lengths: Array | None  # if they differ from those of the description
+    _raw_parts: tuple[Array, Array]  # numbers of the chain without springs and dampers; also without gravity
 
     def __init__(self, description: Description) -> None:
         super().__init__(description)
@@ -164,12 +166,12 @@ class Robot(Shape):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Robot:
-        """A robot from a description in memory; raises RobotFileError with every mistake."""
+        """Create a robot from a description in memory. Raises RobotFileError with all problems."""
         name = data.get('name', 'robot') if isinstance(data, Mapping) else 'robot'
         return cls(from_mapping(data, name if isinstance(name, str) else 'robot'))
 
     def with_tip_load(self, mass: float) -> Robot:
-        """The same robot carrying a point mass [kg] at its tip."""
+        """Return this robot with a point mass [kg] at its tip."""
         load = as_array('mass', mass)
         if load.size != 1 or load.min() < 0.0:
             raise ValueError(f'mass: expected one number >= 0 kg, got {mass!r}')
@@ -177,12 +179,12 @@ class Robot(Shape):
         return other if self._link_lengths is None else other.with_link_lengths(self._link_lengths)
 
     def with_link_lengths(self, lengths: Any) -> Robot:
-        """The same robot of universal segments with these fixed link lengths (segments, 2) [m].      [Wang, eq. 8]"""
+        """Return this robot of universal segments with given link lengths (segments, 2) [m].         [Wang, eq. 8]"""
         d, build = as_array('lengths', lengths), self._model.build
         segments = [s for s in self.description.segments if isinstance(s, Universal)]
         if not segments or any(s.lengths == 'free' for s in segments):
             raise ValueError(
-                f'lengths: expected a robot of universal segments of fixed lengths, got {self.name}'
+                f'lengths: expected a robot of universal segments with fixed lengths, got {self.name}'
             )
         if d.shape != (len(segments), 2):
             raise ValueError(f'lengths: expected shape ({len(segments)}, 2), got {d.shape}')
@@ -210,8 +212,8 @@ class Robot(Shape):
     ) -> Array:
         """Generalised forces of a motion: tau = M qdd + c + g + k + d - sum J^T w.
 
-        external: wrench (6,) or (count, 6) by frame name, world axes, at the frame's origin. The flags leave a term
-        out.
+        external: wrench (6,) or (count, 6) by frame name, world axes, at the frame's origin. Each flag switches a
+        term off.
         """
         every_term = gravity and elastic and damping and external is None
         if every_term and self._plain and are_vectors(self.nq, q, qd, qdd):
@@ -235,10 +237,10 @@ class Robot(Shape):
         elastic: bool = True,
         damping: bool = True,
     ) -> Array:
-        """Accelerations under generalised forces. Of a prescribed base the acceleration is given, zero by default.
+        """Accelerations under generalised forces. A prescribed base has a given acceleration, zero by default.
 
-        The dampers of discs act on the angles or on the body rates, as `damping_on` in the robot file says; in
-        `simulate` always on the body rates, because b alpha' has no bound in a pose that it passes through.
+        `damping_on` in the robot file selects whether the dampers of discs act on the angles or on the body rates.
+        `simulate` always uses the body rates, because b alpha' is unbounded near singular angles.
         Raises SingularInertia if a coordinate moves no mass in this pose.
         """
         every_term = gravity and elastic and damping and external is None and base_acceleration is None
@@ -263,9 +265,9 @@ class Robot(Shape):
         return vd[0] if single else vd
 
     def hybrid_dynamics(self, q: Any, qd: Any, base_acceleration: Any, tau: Any) -> tuple[Array, Array]:
-        """Base forces and accelerations of a robot whose base motion is given.         [Mehl, eq. 28, signs right]
+        """Base forces and accelerations under a given base motion.                [Mehl, eq. 28, signs corrected]
 
-        tau holds all nq forces; its first six are not read. Returns (tau with the base's six filled in, qdd).
+        tau has all nq forces; the first six are ignored. Returns (tau with the six base forces, qdd).
         """
         qdd = self.forward_dynamics(q, qd, tau, base_acceleration=base_acceleration)
         full, base = np.array(np.broadcast_to(as_array('tau', tau), qdd.shape)), self._model.prescribed
@@ -297,7 +299,7 @@ class Robot(Shape):
         return c[0] if single else c
 
     def coriolis_matrix(self, q: Any, qd: Any) -> Array:
-        """Half of dc/dqd: C qd = c, and M' - 2C is skew for every model but the lumped arc.       [Wang, eq. 9]"""
+        """Half of dc/dqd: C qd = c, and M' - 2C is skew except for the lumped arc.               [Wang, eq. 9]"""
         states, single = as_states(self.nq, q=q, qd=qd)
         C = 0.5 * self._derivatives(states['q'], states['qd'], np.zeros_like(states['q']))[1]
         return C[0] if single else C
@@ -318,7 +320,7 @@ class Robot(Shape):
         return force[0] if single else force
 
     def damping(self, q: Any, qd: Any) -> Array:
-        """d(q, qd), the damper forces; of discs those of the file's `damping_on`, in `simulate` those of rates."""
+        """d(q, qd), the damper forces; for discs by `damping_on` (`simulate` always uses rates)."""
         states, single = as_states(self.nq, q=q, qd=qd)
         change = self._model.change
         force = self._model.material(change.position(states['q']), change.rate(states['qd']))[1]
@@ -327,7 +329,7 @@ class Robot(Shape):
         return force[0] if single else force
 
     def tracking_forces(self, q: Any, qd: Any, q_r: Any, qd_r: Any, qdd_r: Any) -> Array:
-        """M(q) qdd_r + C(q, qd) qd_r + g(q) + k(q_r) + d(q, qd_r): let a robot at q go with q_r.     [Wang, eq. 9]"""
+        """Forces to follow q_r from q: M(q) qdd_r + C(q, qd) qd_r + g(q) + k(q_r) + d(q, qd_r).      [Wang, eq. 9]"""
         tau: Array = empty(self.nq)
         plain = self._plain and are_vectors(self.nq, q, qd, q_r, qd_r, qdd_r)
         if plain and tracking_forces(self._raw, *self._raw_parts, q, qd, q_r, qd_r, qdd_r, tau):
@@ -342,11 +344,11 @@ class Robot(Shape):
     def base_wrench(
         self, q: Any, qd: Any, qdd: Any, *, external: Wrenches | None = None, minus_actuation: Any = None
     ) -> Array:
-        """Wrench (6,) on the robot at its base, about the base's origin, in its axes; a sensor may show the negative.
+        """Wrench (6,) on the robot at its base, about the base's origin, in its axes; some sensors report the negative.
 
-        It is the total: the pressures are inside, and what they do to the base shows in the motion. [Mehl, eq. 28]
-        minus_actuation: pressures (chambers,) or (count, chambers) [Pa]; what their wrenches on the frames add up to is
-        taken off, tau_0 - (tau_CC)_0. [Mehl, eq. 17]
+        This is the total wrench: pressures are internal and act on the base through the motion. [Mehl, eq. 28]
+        minus_actuation: pressures (chambers,) or (count, chambers) [Pa]; their net wrench on the frames is subtracted,
+        tau_0 - (tau_CC)_0. [Mehl, eq. 17]
         """
         states, single = as_states(self.nq, q=q, qd=qd, qdd=qdd)
         wrench = self._wrenches(states['q'], external, minus_actuation)
@@ -400,7 +402,7 @@ class Robot(Shape):
         return p[0] if single else p
 
     def momentum_rate(self, q: Any, qd: Any, tau: Any) -> Array:
-        """dp/dt = dT/dq - dV/dq - d + tau, with the dT/dq that the paper leaves out.            [Schultz, eq. 7]"""
+        """dp/dt = dT/dq - dV/dq - d + tau, including dT/dq, which the paper omits.              [Schultz, eq. 7]"""
         states, single = as_states(self.nq, q=q, qd=qd, tau=tau)
         slope = self._derivatives(states['q'], np.zeros_like(states['q']), states['qd'])[0]
         kinetic_slope = 0.5 * np.einsum('kij,ki->kj', slope, states['qd'])
@@ -413,7 +415,7 @@ class Robot(Shape):
     def simulate(
         self, q0: Any, qd0: Any, inputs: Any, t_eval: Any, method: str = 'default', **options: Any
     ) -> Trajectory:
-        """Motion under pressures or forces: see `simulate.simulate` for methods and options."""
+        """Simulate the motion under pressures or forces; `simulate.simulate` lists methods and options."""
         return simulate(self, q0, qd0, inputs, t_eval, method, **options)
 
     # ---- inside --------------------------------------------------------------------------------------------------
@@ -436,14 +438,14 @@ class Robot(Shape):
     def _joint_forces(
         self, states: dict[str, Array], elastic: bool, damping: bool
     ) -> tuple[Array, Array, Array]:
-        """(x, v, forces) of the joints, less the springs and dampers that are not single joints' own."""
+        """(x, v, forces) of the joints, minus the springs and dampers that act on several joints."""
         change = self._model.change
         x, v = change.position(states['q']), change.rate(states['qd'])
         force = change.force(self._less_dampers(states, damping))
         return x, v, force - self._model.spring_force(x) if elastic else force
 
     def _less_dampers(self, states: dict[str, Array], damping: bool) -> Array:
-        """The forces less those of the dampers that are no joint's own."""
+        """The forces minus those of the dampers that act on several joints."""
         return states['tau'] - self._dampers.force(states['q'], states['qd']) if damping else states['tau']
 
     def _derivatives(
@@ -453,7 +455,9 @@ class Robot(Shape):
         model, change = self._model, self._model.change
         chain = model.variant(gravity, False, False)
         dq, dv, M = model.derivatives(chain, change.position(q), change.rate(qd), change.rate(qdd))
-        finite('the derivatives', dq, {'q': q, 'qd': qd, 'qdd': qdd})  # and M with it: a NaN times 0 is one
+        finite(
+            'the derivatives', dq, {'q': q, 'qd': qd, 'qdd': qdd}
+        )  # M becomes NaN as well: NaN times 0 is NaN
         return change.public_matrix(dq), change.public_matrix(dv), change.public_matrix(M)
 
     def _wrenches(self, q: Array, external: Wrenches | None, pressures: Any = None) -> Array:
@@ -484,20 +488,22 @@ class Robot(Shape):
             return qdd
         given = as_array('base_acceleration', value)
         if not base.size:
-            raise ValueError('base_acceleration: this robot has no base whose motion is prescribed')
+            raise ValueError('base_acceleration: expected a robot with a prescribed base')
         if given.shape not in ((6,), (count, 6)):
             raise ValueError(f'base_acceleration: expected shape (6,) or ({count}, 6), got {given.shape}')
         qdd[:, base] = given
         return qdd
 
     def _singular(self, coordinate: int, states: dict[str, Array]) -> SingularInertia:
-        self.mass_matrix(states['q'])  # these two refuse states that are too large, which look singular too
+        self.mass_matrix(
+            states['q']
+        )  # these two reject states that are too large, which look singular as well
         self.coriolis(states['q'], states['qd'])
         return SingularInertia(self.coordinate_names[coordinate], 'simulate() passes through such poses')
 
 
 def load(name: str | Path, overrides: Mapping[str, Any] | None = None) -> Robot:
-    """A shipped robot by name, or any by the path of its file; `overrides` is merged over the file's keys.
+    """Load a shipped robot by name, or any robot by path; `overrides` is merged over the file, key by key.
 
     Raises FileNotFoundError or RobotFileError.
     """

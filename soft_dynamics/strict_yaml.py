@@ -1,9 +1,9 @@
-"""The one way this suite reads YAML: strictly, with bounded work, every mistake in one line.
+"""Strict YAML loader with bounded work and one-line error messages; the whole suite reads YAML with it.
 
-Texts, numbers, booleans and null are those of the core schema of YAML 1.2 (section 10.3.2): `010` is ten, `0o10` is
-eight, `1e3` is a number; `yes`, `1_000` and `1:30` are texts. Keys are texts. Refused: a key that stands twice in one
-mapping, aliases, anchors, merge keys, tags, directives, a second document, control characters, and whatever is larger
-than the limits below. Nothing here is recursive, so that no depth can exhaust the stack.
+Strings, numbers, booleans and null follow the core schema of YAML 1.2 (section 10.3.2): `010` is ten, `0o10` is eight,
+`1e3` is a number; `yes`, `1_000` and `1:30` are strings. Keys are strings. The loader rejects duplicate keys, aliases,
+anchors, merge keys, tags, directives, a second document, control characters, and files beyond the limits below. It does
+not recurse, so deep nesting cannot exhaust the stack.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import yaml
 from .atomic_files import read_bounded
 from .errors import shown
 
-SIZE = 64 * 1024  # [bytes] of a file that a person wrote; the largest shipped one has 3 kB
-NODES = 20_000  # texts, numbers, starts and ends of lists and mappings; the largest shipped file has 400
+SIZE = 64 * 1024  # [bytes] limit for hand-written files; the largest shipped one has 3 kB
+NODES = 20_000  # scalars, starts and ends of lists and mappings; the largest shipped file has 400
 DEPTH = 32
 LONGEST_NUMBER = 100  # characters; Python takes seconds for a million digits and refuses to print 4301
 
-_PARSER: Any = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)  # libyaml's is ten times as fast
+_PARSER: Any = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)  # libyaml's is ten times faster
 _SCALAR = re.compile(
     r'(?P<null>~|null|Null|NULL|)'
     r'|(?P<true>true|True|TRUE)'
@@ -38,7 +38,7 @@ _NO_KEY: Any = object()
 
 
 class YamlError(ValueError):
-    """A text is not YAML as it is read here; one line."""
+    """Rejected YAML; the message is one line."""
 
 
 def load(path: Path, size: int = SIZE, nodes: int = NODES) -> Any:
@@ -64,17 +64,17 @@ def parse(text: str, size: int = SIZE, nodes: int = NODES) -> Any:
         problem = getattr(error, 'problem', None) or getattr(error, 'reason', None)
         raise YamlError(f'{_line(getattr(error, "problem_mark", None))}not YAML: {problem}') from None
     except UnicodeEncodeError:
-        raise YamlError('not YAML: half a character, as in a wrongly decoded file') from None
+        raise YamlError('not YAML: unpaired surrogate, as in a wrongly decoded file') from None
     return document.content
 
 
 def dump(data: Any, **style: Any) -> str:
-    """Text that reads back as the same data here and with a reader of YAML 1.1."""
+    """Return text that this loader and YAML 1.1 readers read as the same data."""
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, **style)
 
 
 class _Document:
-    """Builds the content from events: `open_ones` are the lists and mappings that have not ended, with the next key."""
+    """Builds the content from parser events; `_open_ones` are unfinished lists and mappings with their next keys."""
 
     def __init__(self, nodes: int) -> None:
         self.content: Any = None
@@ -86,10 +86,10 @@ class _Document:
         self._left -= 1
         if self._left < 0:
             raise self._error(event, f'expected at most {self._nodes} entries, found more')
-        if getattr(event, 'anchor', None) is not None:  # aliases have one too
-            raise self._error(event, 'expected no anchors and aliases (&, *), which are not read here')
+        if getattr(event, 'anchor', None) is not None:  # alias events have an anchor, too
+            raise self._error(event, 'anchors and aliases (&, *) are not supported')
         if getattr(event, 'tag', None) is not None:
-            raise self._error(event, f'expected no tags, found {shown(event.tag)}')
+            raise self._error(event, f'tags are not supported, found {shown(event.tag)}')
         if isinstance(event, yaml.ScalarEvent):
             self._scalar(event)
         elif isinstance(event, yaml.CollectionStartEvent):
@@ -103,9 +103,9 @@ class _Document:
 
     def _start(self, event: Any) -> None:
         if len(self._open_ones) == DEPTH:
-            raise self._error(event, f'expected at most {DEPTH} lists and mappings in each other, found more')
+            raise self._error(event, f'expected at most {DEPTH} nested lists and mappings, found more')
         if self._wants_key:
-            raise self._error(event, 'expected a text as key, found a list or mapping')
+            raise self._error(event, 'expected a string as key, found a list or mapping')
         content: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
         self._put(content)
         self._open_ones.append((content, {}))
@@ -114,15 +114,15 @@ class _Document:
         text, is_plain = event.value, event.implicit[0]
         found = _CONTROL.search(text)
         if found:
-            raise self._error(event, f'expected no control characters, found {found.group()!r}')
+            raise self._error(event, f'control characters are not allowed, found {found.group()!r}')
         if not self._wants_key:
             self._put(self._value(event) if is_plain else text)
             return
         _, lines = self._open_ones[-1]
         if text == '<<' and is_plain:
-            raise self._error(event, 'expected no merge keys (<<), which are not read here')
+            raise self._error(event, 'merge keys (<<) are not supported')
         if text in lines:
-            raise self._error(event, f'the key {shown(text)} stands in line {lines[text]} already')
+            raise self._error(event, f'duplicate key {shown(text)}, first used in line {lines[text]}')
         lines[text] = event.start_mark.line + 1
         self._key = text
 
@@ -141,7 +141,7 @@ class _Document:
             container.append(value)
 
     def _value(self, event: Any) -> Any:
-        """What a text without quotes is."""
+        """Resolve a scalar without quotes."""
         text = event.value
         match = _SCALAR.fullmatch(text)
         if match is None:
@@ -164,7 +164,7 @@ def _line(mark: Any) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what YAML 1.1 or 1.2 takes for something else than a text, and writes no aliases."""
+    """Quotes strings that YAML 1.1 or 1.2 would read as another type; writes no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,3 +1,3 @@
-"""State of a soft robot from whatever the rig measures."""
+"""State estimation, model validation and parameter identification for soft robots."""
 
 import soft_dynamics  # noqa: F401  first of all: it names the cache of compiled kernels

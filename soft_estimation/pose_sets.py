@@ -1,4 +1,4 @@
-"""Poses that belong together: those of one time, of as many bodies as were seen the time before."""
+"""Collects single poses into sets: those of one time, of as many bodies as the time before."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from soft_dynamics.array import Array
 
 
 class Poses(NamedTuple):
-    """X_WS of bodies at time t [s]."""
+    """Poses X_WS of bodies at time t [s]."""
 
     t: float
     X_WS: dict[str, Array]
 
 
 class PoseCollector:
-    """Hands poses on as soon as nobody is missing.
+    """Returns a set of poses as soon as it is complete.
 
-    Who is not seen any more delays one set, until the next time or a call of `flush`; after that nobody waits for it.
+    A lost body delays one set, until the next time or a call of `flush`; after that the class expects fewer bodies.
     """
 
     def __init__(self, bodies: set[str]) -> None:
@@ -26,7 +26,7 @@ class PoseCollector:
         self._waiting = Poses(float('-inf'), {})
 
     def add(self, t: float, body: str, X_WS: Array) -> list[Poses]:
-        """Take a pose; return the sets that this ends, in the order of time."""
+        """Take a pose; return the sets that it completes, in order of time."""
         out = []
         if t != self._waiting.t:
             out += self.flush()
@@ -37,7 +37,7 @@ class PoseCollector:
         return out + (self.flush() if self._seen >= self._expected else [])
 
     def flush(self) -> list[Poses]:
-        """Hand on what waits, complete or not."""
+        """Return what is waiting, complete or not."""
         out = self._waiting
         self._waiting = Poses(out.t, {})
         return [out] if out.X_WS else []

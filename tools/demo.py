@@ -1,14 +1,13 @@
 """Run the whole loop on a virtual rig for less than a minute: `make demo`.
 
-It launches simulation.launch.xml: a virtual honeycomb arm, the bridges of a real rig, state estimator and controllers,
-each a process. The configuration controller draws the figure of eight; the task controller takes over without a
-bump, a load that nobody is told of is hung on the tip, and it draws a star. A table of the tracking errors and a
-picture come last. Exit code 0: all of it worked.
+The demo launches simulation.launch.xml: a virtual honeycomb arm, the bridges of a real rig, state estimator and
+controllers, each in its own process. The configuration controller draws a figure of eight. The task controller takes
+over without a bump, an unmodelled load is hung on the tip, and the controller draws a star. The demo ends with a table
+of tracking errors and a picture. Exit code 0: all steps succeeded.
 
-A node that dies on the way is named. A bridge or the estimator is brought back by the launch: the arm is vented
-meanwhile, and the figure begins anew. Without the controller in command the arm is vented and the demo fails; without
-the virtual rig there is nothing left to run. States and commands may be half a second old here, and not a tenth or a
-fifth as the robot file says, so that a busy computer does not vent a virtual arm.
+The demo names a node that dies. The launch restarts bridges and estimator; the arm vents meanwhile, and the figure
+starts over. If the controller in command or the virtual rig dies, the demo fails. States and commands may be 0.5 s old
+here (0.1 s and 0.2 s in the robot file), so that a busy computer does not vent the arm.
 """
 
 from __future__ import annotations
@@ -41,18 +40,18 @@ NODES = ('virtual_rig', 'mocap_bridge', 'ft_bridge', 'pressure_bridge', 'state_e
 NODES += ('configuration_controller', 'task_controller', 'dynamics')
 LOAD = 0.2  # [kg]
 BATCH = 10_000
-START_LIMIT = 120.0  # [s] until every node has to be up
-TRIES = 4  # of a figure, when the arm is vented on the way
-WORST = 0.1  # [m] RMS of the tip: beyond it a figure, 0.3 to 0.7 m wide, is not drawn
-CLEAR = '\x1b[K'  # what is left of a longer line
+START_LIMIT = 120.0  # [s] limit for all nodes to start
+TRIES = 4  # attempts per figure, if the arm vents
+WORST = 0.1  # [m] largest acceptable RMS error of the tip; the figures are 0.3 to 0.7 m wide
+CLEAR = '\x1b[K'  # erase the rest of a longer line
 
 
 class Screen:
-    """Lines of text, and on a terminal a live line that is written over until the next of the others."""
+    """Prints lines; on a terminal also a live line, overwritten until the next ordinary line."""
 
     def __init__(self, out: TextIO = sys.stdout) -> None:
         self._out, self.is_terminal, self._is_live = out, out.isatty(), False
-        self._lock = threading.Lock()  # nodes that die are told by another thread
+        self._lock = threading.Lock()  # another thread reports nodes that die
 
     def say(self, text: str) -> None:
         with self._lock:
@@ -61,7 +60,7 @@ class Screen:
             self._is_live = False
 
     def show(self, text: str) -> None:
-        """Write the live line, as far as it fits."""
+        """Overwrite the live line, cut to the width of the terminal."""
         if not self.is_terminal:
             self.say(text)
             return
@@ -86,12 +85,12 @@ class Show:
             return
         self._due = t + (0.1 if SCREEN.is_terminal else 1.0)
         x, y, z = self.client.log.tip[-1].value
-        where = f'tip x {x:+.3f} y {y:+.3f} z {z:.3f} m'  # all of it in 80 columns
+        where = f'tip x {x:+.3f} y {y:+.3f} z {z:.3f} m'  # the whole line fits 80 columns
         SCREEN.show(f'{self.what}, {t:4.1f} s: {where}, up to {self.client.pressure / 1e3:3.0f} kPa')
 
 
 def missing(client: Client) -> list[str]:
-    """Return what is not there yet."""
+    """Return the names of nodes and topics that are still missing."""
     log, services = client.log, [client.inverse, client.forward, *client.transitions.values()]
     there = {
         'poses of the tip': len(log.tip) > 20,
@@ -109,14 +108,14 @@ def wait_for_nodes(client: Client) -> None:
     begun = time.monotonic()
     while not client.spin(5.0, lambda: not missing(client)):
         if time.monotonic() - begun > START_LIMIT:
-            raise Failure(f'not every node came up: no {", ".join(missing(client))}')
+            raise Failure(f'nodes or topics are missing: {", ".join(missing(client))}')
         SCREEN.show(f'{time.monotonic() - begun:2.0f} s, waiting for {", ".join(missing(client))}')
     pids = ', '.join(f'{name} ({client.simulation.pids.get(name, "?")})' for name in NODES)
     say(f'running after {time.monotonic() - begun:.1f} s: {pids}')
 
 
 def ask_the_model(client: Client) -> str:
-    """Send states to forces and back, and return what came of it."""
+    """Compute forces from states and back through the services; return a line about it."""
     n, rng = client.robot.nq, np.random.default_rng(0)
     q, qd, qdd = rng.uniform(-0.5, 0.5, (3, BATCH, n))
     start = time.monotonic()
@@ -136,27 +135,29 @@ def ask_the_model(client: Client) -> str:
 
 
 def weigh(client: Client) -> str:
-    """Return what the arm weighs at rest, by the sensor and by the robot file."""
+    """Return a line with the weight of the arm: measured, and from the robot file."""
     client.spin(1.0)
     client.stop_weighing()
     mass = sum(segment.mass for segment in client.robot.description.segments)  # type: ignore[union-attr]
-    return f'weight at rest {client.weight:.2f} N measured at the base, {9.81 * mass:.2f} N by the robot file'
+    return (
+        f'weight at rest {client.weight:.2f} N measured at the base, {9.81 * mass:.2f} N from the robot file'
+    )
 
 
 def persist(client: Client, draw: Callable[[], Drawn]) -> Drawn:
-    """Draw a figure; when the arm is vented on the way, wait until it can be drawn anew."""
+    """Draw a figure; if the arm vents, wait and start the figure over."""
     for _ in range(TRIES):
         try:
             result = draw()
         except Vented as reason:
-            say(f'! {reason}; the figure begins anew')
+            say(f'! {reason}; the figure starts over')
             client.until_vented(30.0)
             client.until_ready(START_LIMIT)
             continue
         if not result.rms < WORST:
             raise Failure(f'the {result.name} was missed by {1e3 * result.rms:.0f} mm RMS')
         return result
-    raise Failure(f'the arm was vented in each of {TRIES} tries')
+    raise Failure(f'the arm vented in each of {TRIES} attempts')
 
 
 def draw_eight(client: Client, seconds: float) -> Drawn:
@@ -177,7 +178,7 @@ def draw_star(client: Client, part: float) -> Drawn:
 
 
 def hand_over(client: Client) -> str:
-    """Switch to the task controller and return how the arm took it."""
+    """Switch to the task controller; return a line about the gap and the jump of the commands."""
     client.log = Log()
     client.spin(0.5)
     last = client.now
@@ -187,11 +188,11 @@ def hand_over(client: Client) -> str:
     gap = max(b.t - a.t for a, b in itertools.pairwise(around))
     jump = max(float(np.max(np.abs(b.value - a.value))) for a, b in itertools.pairwise(around))
     pause = f'{1e3 * gap:.0f} ms between two commands'
-    return f'task controller took over: {pause}, which differ by {jump / 1e3:.2f} kPa at most'
+    return f'task controller took over: {pause}, largest difference {jump / 1e3:.2f} kPa'
 
 
 def let_go(client: Client) -> str:
-    """Leave the arm without a controller and return how long it took to vent."""
+    """Deactivate the controller; return a line about how long the arm took to vent."""
     name, client.in_command = client.in_command, ''
     client.change(name, 'deactivate')
     return f'without commands the bridge vented the arm in {client.until_vented(30.0):.1f} s'
@@ -210,11 +211,11 @@ def perform(client: Client, options: argparse.Namespace, facts: list[str]) -> li
     delay = 1e3 * np.array(client.log.delay)
     limit = client.robot.description.actuation.pressure_max
     facts += [
-        f'from exposure to here: median {np.median(delay):.1f} ms, 99 % below {np.percentile(delay, 99):.1f} ms',
+        f'from exposure to this node: median {np.median(delay):.1f} ms, 99 % below {np.percentile(delay, 99):.1f} ms',
         f'highest chamber pressure {client.highest / 1e3:.0f} kPa of {limit / 1e3:.0f} kPa allowed',
     ]
     if client.highest > 1.01 * limit:
-        raise Failure(f'a chamber had {client.highest:.0f} Pa, its limit is {limit:.0f} Pa')
+        raise Failure(f'a chamber reached {client.highest:.0f} Pa, the limit is {limit:.0f} Pa')
     facts.append(let_go(client))
     return figures
 
@@ -267,14 +268,19 @@ def run(options: argparse.Namespace) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
     parser.add_argument(
-        '--seconds', type=number(4.0, 1e3), default=12.0, help='of the figure of eight; default 12'
+        '--seconds',
+        type=number(4.0, 1e3),
+        default=12.0,
+        help='duration of the figure of eight [s]; default 12',
     )
     parser.add_argument(
-        '--star', type=number(0.05, 1.0), default=1.0, help='part of the star to draw, up to 1'
+        '--star', type=number(0.05, 1.0), default=1.0, help='fraction of the star to draw, up to 1'
     )
-    parser.add_argument('--rate', type=number(20.0, 1e3), default=100.0, help='of the loop [Hz]; default 100')
+    parser.add_argument(
+        '--rate', type=number(20.0, 1e3), default=100.0, help='rate of the loop [Hz]; default 100'
+    )
     parser.add_argument('--estimator', default='model', choices=('model', 'differentiator'))
-    parser.add_argument('--figure', type=Path, default=ROOT / 'log' / 'demo.png', help='picture to write')
+    parser.add_argument('--figure', type=Path, default=ROOT / 'log' / 'demo.png', help='file of the picture')
     return run(parser.parse_args())
 
 

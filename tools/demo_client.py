@@ -1,4 +1,4 @@
-"""The demo's node: hears the loop, sends references, asks services, and notices when the arm is vented."""
+"""Node of the demo: subscribes to the loop, sends references, calls services, and detects when the arm vents."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ ANSWER_LIMIT = 30.0  # [s]
 
 
 class Failure(Exception):
-    """Why the demo cannot go on, in one line."""
+    """The demo cannot continue; the text gives the reason in one line."""
 
 
 class Vented(Exception):
-    """A controller has stopped following; the arm is vented, or soon will be."""
+    """A controller no longer follows; the arm vents."""
 
 
 class Sample(NamedTuple):
-    """Something heard, at the time [s, ROS] at which it was measured or decided."""
+    """A received value with the time [s, ROS] of its measurement or decision."""
 
     t: float
     value: Array
@@ -46,23 +46,23 @@ class Sample(NamedTuple):
 
 @dataclass
 class Log:
-    """What came in."""
+    """Received samples."""
 
     tip: list[Sample] = field(default_factory=list)  # position [m] in `world`
     turn: list[Array] = field(default_factory=list)  # quaternion of the same samples
     q: list[Sample] = field(default_factory=list)  # [rad] estimated
     command: list[Sample] = field(default_factory=list)  # [Pa]
-    delay: list[float] = field(default_factory=list)  # [s] from exposure to the pose's arrival here
+    delay: list[float] = field(default_factory=list)  # [s] from exposure to the arrival of the pose
 
 
 class Client(Node):
-    """One of the launched loop's nodes, as any user's would be."""
+    """A node beside the launched loop, as a user would write it."""
 
     def __init__(self, robot: sd.Robot, simulation: Simulation) -> None:
         super().__init__('demo')
         self.robot, self.simulation, self.log = robot, simulation, Log()
-        self.pressure = self.highest = self.weight = math.nan  # [Pa] measured now and ever, [N] at the base
-        self.modes: dict[str, tuple[str, str]] = {}  # of the controllers: mode, reason
+        self.pressure = self.highest = self.weight = math.nan  # [Pa] now and maximum, [N] at the base
+        self.modes: dict[str, tuple[str, str]] = {}  # by controller: mode, reason
         self.in_command = 'configuration_controller'
         self.inverse = self.create_client(InverseDynamics, 'dynamics/inverse')
         self.forward = self.create_client(ForwardDynamics, 'dynamics/forward')
@@ -88,7 +88,7 @@ class Client(Node):
         self._spinner.shutdown()
         self.destroy_node()
 
-    # ---- what is heard -----------------------------------------------------------------------------------------------
+    # ---- subscriptions -----------------------------------------------------------------------------------------------
 
     def _on_pose(self, msg: PoseStamped) -> None:
         quat, p = pose_to_arrays(msg.pose)
@@ -120,7 +120,7 @@ class Client(Node):
                 self.modes[node] = mode, status.message
 
     def stop_weighing(self) -> None:
-        """Leave the wrench alone: the messages of the F/T sensor are the most there are."""
+        """Unsubscribe from the wrench, the topic with the most messages."""
         self.destroy_subscription(self._wrenches)
 
     # ---- waiting -----------------------------------------------------------------------------------------------------
@@ -131,12 +131,12 @@ class Client(Node):
         return self.get_clock().now().nanoseconds * 1e-9
 
     def spin(self, seconds: float, done: Callable[[], bool] = lambda: False) -> bool:
-        """Run callbacks for a time or until done; True if done. Raises Ended when the launch has, or Failure."""
+        """Run callbacks for a time or until done; return whether done. Raises Ended if the launch ended, or Failure."""
         end = time.monotonic() + seconds
         while not done():
             self.simulation.check()
             if self.in_command in self.simulation.dead:
-                raise Failure(f'{self.in_command} died and nobody is in command')
+                raise Failure(f'{self.in_command} died and no controller is in command')
             left = end - time.monotonic()
             if left <= 0.0:
                 return False
@@ -145,11 +145,11 @@ class Client(Node):
 
     @property
     def follows(self) -> bool:
-        """Whether the controller in command says that it follows."""
+        """Whether the controller in command reports that it follows."""
         return self.modes.get(self.in_command, ('', ''))[0] == 'following'
 
     def follow(self, reference: Any, seconds: float, show: Callable[[float], None]) -> None:
-        """Send a reference and stay for so long. Raises Vented if it is not followed to the end."""
+        """Send a reference and run callbacks for its duration. Raises Vented if the controller stops following."""
         publisher = self.trajectories if isinstance(reference, JointTrajectory) else self.poses
         publisher.publish(reference)
         start = self.now
@@ -162,23 +162,23 @@ class Client(Node):
                 raise Vented(f'{self.in_command} vents: {self.modes[self.in_command][1]}')
 
     def until_vented(self, seconds: float) -> float:
-        """Wait for empty chambers; return how long it took [s]."""
+        """Wait until all chambers are empty; return how long it took [s]."""
         start, low = time.monotonic(), 0.02 * self.robot.description.actuation.pressure_max
         if not self.spin(seconds, lambda: self.pressure < low):
             raise Failure(f'the chambers are not vented after {seconds:g} s')
         return time.monotonic() - start
 
     def until_ready(self, seconds: float) -> None:
-        """Wait for fresh states and measurements, as after the start."""
+        """Wait for fresh states and measurements."""
         self.log.q.clear()
         heard = len(self.log.tip)
         if not self.spin(seconds, lambda: len(self.log.q) > 20 and len(self.log.tip) > heard + 20):
-            raise Failure('the state does not come back')
+            raise Failure('no state arrived')
 
     # ---- services ----------------------------------------------------------------------------------------------------
 
     def ask(self, client: Any, request: Any) -> Any:
-        """Call a service; ask again if the node was lost meanwhile."""
+        """Call a service; call again if the node restarted meanwhile."""
         for _ in range(3):
             future = client.call_async(request)
             if self.spin(ANSWER_LIMIT / 3.0, future.done):
@@ -187,14 +187,14 @@ class Client(Node):
         raise Failure(f'no answer from {client.srv_name}')
 
     def change(self, controller: str, transition: str) -> None:
-        """Lead a controller through a transition such as 'activate'."""
+        """Request a lifecycle transition of a controller, such as 'activate'."""
         number = getattr(Transition, f'TRANSITION_{transition.upper()}')
         request = ChangeState.Request(transition=Transition(id=number))
         if not self.ask(self.transitions[controller], request).success:
             raise Failure(f'{controller} did not {transition}')
 
     def hand_over(self, to: str) -> None:
-        """Let another controller take command within the time that the pressure bridge waits for commands."""
+        """Switch to another controller before the pressure bridge times out."""
         self.change(to, 'configure')
         self.change(self.in_command, 'deactivate')
         self.change(to, 'activate')
@@ -204,6 +204,6 @@ class Client(Node):
 
 
 def ros_time(t: float) -> dict[str, int]:
-    """Seconds as the fields of a stamp or duration."""
+    """Return seconds as the fields of a stamp or duration."""
     sec, nanosec = divmod(round(t * 1e9), 10**9)
     return {'sec': sec, 'nanosec': nanosec}

@@ -1,4 +1,4 @@
-"""What the demo draws, how far off it was, and the picture of it."""
+"""References of the demo, their tracking errors, and the picture."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.demo_client import Log, ros_time
 
 STYLE = Path(__file__).resolve().parent.parent / 'docs' / 'figures' / 'style.mplstyle'
 POINTS = 80  # way-points of the eight
-RAMP = 0.12  # part of the eight's time in which it gathers speed, and loses it
+RAMP = 0.12  # fraction of the time for speeding up, and for slowing down
 STAR_WIDTH = 0.32  # [m]
 PER_EDGE = 8  # poses on an edge of the star
 _USUAL = Config()  # of the task controller
@@ -41,7 +41,7 @@ class Eight:
         self._times, self._q = seconds * u[1:], np.tile(angles, robot.nq // 2)[1:]
 
     def message(self, start: float) -> JointTrajectory:
-        """Return the reference that begins at this time [s, ROS]."""
+        """Return the reference that starts at this time [s, ROS]."""
         message = JointTrajectory(joint_names=list(self.robot.coordinate_names))
         message.header.stamp.sec, message.header.stamp.nanosec = ros_time(start).values()
         for t, q in zip(self._times, self._q, strict=True):
@@ -51,7 +51,7 @@ class Eight:
         return message
 
     def tips(self, t: Array) -> tuple[Array, Rotation]:
-        """Where the model's tip should be t seconds after the start: position and orientation in `world`."""
+        """Position and orientation of the model's tip in `world`, t seconds after the start."""
         return _in_world(self.robot, [self.robot.pose(q, 'tip') for q in self.coordinates(t)])
 
     def coordinates(self, t: Array) -> Array:
@@ -61,7 +61,7 @@ class Eight:
 
 
 class Star:
-    """A five-pointed star of the tip, with the same bend in all segments at every pose.            [Wang, sec. IV-C]"""
+    """A five-pointed star of the tip; all segments bend alike in each pose.                        [Wang, sec. IV-C]"""
 
     name, law = 'star', 'task'
 
@@ -82,16 +82,16 @@ class Star:
         return _pose_array(self._poses[:1])
 
     def message(self) -> PoseArray:
-        """Return the reference of the star, from its first corner on."""
+        """Return the reference of the star, starting at its first corner."""
         return _pose_array(self._poses[1:])
 
     def tips(self, t: Array) -> tuple[Array, Rotation]:
-        """Where the tip should be t seconds after the start: position and orientation in `world`."""
+        """Wanted position and orientation of the tip in `world`, t seconds after the start."""
         return _in_world(self.robot, [self._path.sample(s).X_WT for s in t])
 
 
 def _bend_to(robot: sd.Robot, xy: Array, bend: Array) -> Array:
-    """The same two angles for every segment that bring the model's tip to x, y: Newton's method."""
+    """Two angles, equal for all segments, that bring the model's tip to x, y: Newton's method."""
     for _ in range(10):
         q = np.tile(bend, robot.nq // 2)
         J = robot.jacobian(q, 'tip')[3:5].reshape(2, -1, 2).sum(1)
@@ -115,22 +115,22 @@ def _in_world(robot: sd.Robot, poses: list[Array]) -> tuple[Array, Rotation]:
 
 @dataclass
 class Drawn:
-    """A figure as it was drawn."""
+    """A drawn figure."""
 
     name: str
     law: str
     load: float  # [kg]
-    t: Array  # [s] since its start
+    t: Array  # [s] since the start
     tip: Array  # (n, 3) [m] measured
     wanted: Array  # (n, 3) [m]
-    turn: Array  # (n,) [rad] off
-    q_rms: float | None  # [rad] of the estimated coordinates, if the reference has them
+    turn: Array  # (n,) [rad] orientation error
+    q_rms: float | None  # [rad] error of the estimated coordinates, if the reference has coordinates
     command_t: Array
     command: Array  # (m, chambers) [Pa]
 
     @property
     def error(self) -> Array:
-        """Distance of the tip from where it should be [m]."""
+        """Return the distance of the tip from its reference [m]."""
         return np.linalg.norm(self.tip - self.wanted, axis=1)
 
     @property
@@ -138,7 +138,7 @@ class Drawn:
         return float(np.sqrt(np.mean(self.error**2)))
 
     def row(self) -> list[str]:
-        """Return a line of the table."""
+        """Return a row of the table."""
         return [
             self.name,
             self.law,
@@ -154,7 +154,7 @@ HEADER = ['figure', 'controller', 'load', 'tip RMS', 'largest', 'orientation RMS
 
 
 def drawn(figure: Eight | Star, log: Log, start: float, load: float) -> Drawn:
-    """Judge what was heard since the start of a figure [s, ROS]."""
+    """Compare the samples received since the start of a figure [s, ROS] with the reference."""
     inside = [k for k, sample in enumerate(log.tip) if 0.0 <= sample.t - start <= figure.seconds]
     t = np.array([log.tip[k].t - start for k in inside])
     wanted, turn = figure.tips(t)
@@ -186,7 +186,7 @@ def table(rows: list[list[str]]) -> list[str]:
 
 
 def picture(figures: list[Drawn], file: Path) -> None:
-    """Draw both figures from above, with the tip's error and the pressures below, and write them at once."""
+    """Draw both figures from above, with tip error and pressures below, and replace the file in one step."""
     import matplotlib as mpl
 
     mpl.use('Agg')

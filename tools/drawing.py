@@ -1,4 +1,4 @@
-"""Shaded faces in an orthographic view, for pictures without a graphics card."""
+"""Shaded faces in an orthographic view; needs no graphics card."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIGHT = np.array([-0.45, -0.65, 1.0]) / np.linalg.norm([0.45, 0.65, 1.0])
 
 
 class Camera(NamedTuple):
-    """An orthographic view: right, up and towards the eye, in the world of ROS."""
+    """An orthographic view: axes to the right, up and towards the eye, in the world of ROS."""
 
     axes: np.ndarray  # (3, 3)
 
@@ -24,12 +24,12 @@ class Camera(NamedTuple):
         return cls(np.stack([right, np.cross(eye, right), eye]))
 
     def see(self, points: np.ndarray) -> np.ndarray:
-        """(right, up, nearness) of points (..., 3)."""
+        """Return (right, up, nearness) of points (..., 3)."""
         return points @ self.axes.T
 
 
 class Scene:
-    """Polygons and lines of one picture, sorted by nearness when drawn."""
+    """Polygons and lines of one picture, drawn from far to near."""
 
     def __init__(self, camera: Camera) -> None:
         self.camera = camera
@@ -37,7 +37,7 @@ class Scene:
         self.colors: list[np.ndarray] = []
 
     def add(self, quads: np.ndarray, colors: np.ndarray, alpha: float = 1.0) -> None:
-        """Faces (m, 4, 3) with colours (m, 3), lit from the upper left."""
+        """Add faces (m, 4, 3) with colours (m, 3), lit from the upper left."""
         normal = np.cross(quads[:, 2] - quads[:, 0], quads[:, 3] - quads[:, 1])
         normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
         eye = self.camera.axes[2]
@@ -55,12 +55,14 @@ class Scene:
         order = np.argsort(seen[..., 2].mean(axis=1))
         faces, shades = seen[order, :, :2], colors[order]
         edges = shades.copy()
-        edges[:, 3] = shades[:, 3] == 1.0  # they close gaps between faces; of a ghost they would show
+        edges[:, 3] = (
+            shades[:, 3] == 1.0
+        )  # edges close gaps between faces; on a transparent body they would be visible
         axes.add_collection(PolyCollection(faces, facecolors=shades, edgecolors=edges, lw=0.3, zorder=3))
 
 
 def skin(ring: np.ndarray, color: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quads between successive rings (n, sides, 3), with the mean colour of both."""
+    """Return quads between successive rings (n, sides, 3), each with the mean colour of its two rings."""
     after = np.roll(ring, -1, axis=1)
     quads = np.stack([ring[:-1], ring[1:], after[1:], after[:-1]], axis=2).reshape(-1, 4, 3)
     colors = np.repeat(0.5 * (color[:-1] + color[1:]), ring.shape[1], axis=0)
@@ -68,7 +70,7 @@ def skin(ring: np.ndarray, color: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plate(centre: np.ndarray, axis: np.ndarray, radius: float, thickness: float) -> np.ndarray:
-    """A flat cylinder with both ends closed, as rings."""
+    """Return a flat closed cylinder as rings."""
     normal = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
     normal /= np.linalg.norm(normal)
     angle = np.linspace(0.0, 2.0 * np.pi, 32, endpoint=False)

@@ -1,8 +1,8 @@
 """Make the figures of docs/theory from the models and the examples.
 
-    python -m tools.figures [PAGE ...]        all of them, or those of some pages: index chain jensen mehl ...
+    python -m tools.figures [PAGE ...]        all figures, or those of some pages: index chain jensen mehl ...
 
-Each function below is the figure of one page; its data come from examples/ where an example has them.
+Each function below draws the figure of one page, with data from examples/ where possible.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _plain(axes: Axes, title: str) -> None:
 
 
 def _square(axes: Axes) -> None:
-    """Limits that show everything in a square, so that panels side by side are drawn alike."""
+    """Set square limits that contain everything, so that panels side by side have one scale."""
     box = axes.dataLim
     half = 0.54 * max(box.width, box.height)
     middle = 0.5 * (box.x0 + box.x1), 0.5 * (box.y0 + box.y1)
@@ -58,7 +58,7 @@ def _ground(axes: Axes, width: float) -> None:
 
 
 def _draw_arcs(axes: Axes, robot: sd.Robot, q: Any) -> None:
-    """Arcs and links in the plane x-z."""
+    """Draw arcs and links in the plane x-z."""
     start = 0.0
     for segment in robot.description.segments:
         stretch = np.linspace(start, start + segment.length, 30)
@@ -76,7 +76,7 @@ def _draw_joints(axes: Axes, points: np.ndarray, hinges: np.ndarray, width: floa
 
 
 def _draw_discs(axes: Axes, robot: sd.Robot, q: np.ndarray) -> None:
-    """Discs edge on, threads and springs at the far rim, in the plane z-y."""
+    """Draw discs edge on, threads, and springs at the far rim, in the plane z-y."""
     X = robot.forward_kinematics(q)
     o, far = X[:, :3, 3], X[:, :3, 3] + 2.0 * X[:, :3, 1]
     axes.plot(far[:, 2], far[:, 1], ':', color=YELLOW, lw=1.2, clip_on=False)
@@ -147,7 +147,7 @@ def _smooth_pressures(t: float) -> np.ndarray:
 
 
 def chain() -> Figure:
-    """Error of the two compiled methods against their step, on a stiff arm."""
+    """Error of the two compiled methods over the step size, on a stiff arm."""
     robot = sd.load('pneumatic_arm')
     t = np.arange(0.0, 2.001, 0.04)
     still = np.zeros(robot.nq)
@@ -191,7 +191,7 @@ def jensen() -> Figure:
 
 
 def mehl() -> Figure:
-    """Motion after a pressure step, and what the force/torque sensor sees of it."""
+    """Motion after a pressure step, and the reading of the force/torque sensor."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 2.9))
     robot = sd.load('floating_actuator')
     run, qdd = mehl_base_wrench.step_response(robot, 0.6)
@@ -263,7 +263,7 @@ def wang() -> Figure:
 
 
 def godage() -> Figure:
-    """Step response: both readings of the inertia, and the shape."""
+    """Step response with both interpretations of the inertia, and the shape."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.0), gridspec_kw={'width_ratios': [1.7, 1.0]})
     for (name, overrides), color in zip(bending_actuator_step.READINGS.items(), (BLUE, RED), strict=True):
         run, ends = bending_actuator_step.step_response(overrides, 4.0)
@@ -285,7 +285,7 @@ def godage() -> Figure:
 
 
 def placements() -> Figure:
-    """Lumped and point masses against distributed ones."""
+    """Lumped and point masses compared with distributed mass."""
     figure, (first, second, third) = plt.subplots(1, 3, figsize=(9.0, 2.9))
     colors = dict(zip(compare_placements.PLACEMENTS, (RED, GREEN, BLUE), strict=True))
     bend = np.linspace(0.0, np.pi, 60)
@@ -327,7 +327,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description='Make the figures of docs/theory.')
-    parser.add_argument('pages', nargs='*', metavar='PAGE', help=f'of {", ".join(FIGURES)}; default: all')
+    parser.add_argument('pages', nargs='*', metavar='PAGE', help=f'one of {", ".join(FIGURES)}; default: all')
     pages = parser.parse_args().pages or list(FIGURES)
     unknown = sorted(set(pages) - set(FIGURES))
     if unknown:

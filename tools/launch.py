@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run the suite's XML launch files where there is no `ros2 launch`; --help tells how."""
+"""Run the XML launch files of the suite without `ros2 launch`; see --help."""
 
 import signal
 import sys

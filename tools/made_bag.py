@@ -1,4 +1,4 @@
-"""Make a bag of a motion that is known: simulated, then written as a rig would have measured it.
+"""Make a bag of a known motion: simulate it and write it as a rig would record it.
 
 python -m tools.made_bag honeycomb_arm run --seconds 600                       all topics
 python -m tools.made_bag honeycomb_arm run --streams poses pressure --noise 1e-3
@@ -39,7 +39,7 @@ Rows = Iterator[tuple[int, str, str, tuple[Any, ...]]]  # time, method of Sample
 
 
 def driven(robot: sd.Robot, duration: float, rate: float = 100.0) -> Trajectory:
-    """The motion from rest under smooth pressures, different in every chamber."""
+    """Simulate from rest under smooth pressures that differ from chamber to chamber."""
     t = np.arange(round(duration * rate) + 1) / rate
     chamber = np.arange(len(robot.chamber_names))
     share = 0.5 + 0.4 * np.sin(2.0 * np.pi * (0.2 + 0.07 * chamber) * t[:, None] + chamber)
@@ -48,9 +48,9 @@ def driven(robot: sd.Robot, duration: float, rate: float = 100.0) -> Trajectory:
 
 
 class Rig:
-    """The sensors of a robot in a known motion, with white noise on its coordinates [rad or m] and wrenches [N m, N].
+    """Sensors of a robot in a known motion, with white noise on coordinates [rad or m] and wrenches [N m, N].
 
-    seed: of the noise; another one for another run.
+    seed: of the noise; use another seed for another run.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Rig:
         self._X_WM = pose_from_rpy(mount.position, mount.rpy)
 
     def rows(self, stream: str, rate: float) -> Rows:
-        """Everything that a stream publishes."""
+        """Yield all messages of a stream."""
         t = np.arange(int(self.motion.t[-1] * rate + 1e-9) + 1) / rate
         stamps = (START_NS + np.round(t * 1e9).astype(np.int64)).tolist()
         made = getattr(self, f'_{stream}')(t)
@@ -123,7 +123,7 @@ class Rig:
         return lambda k: [('bodies', topic, (names, quat[k], p[k])) for topic, names, quat, p in frames]
 
     def _bodies(self, t: Array) -> dict[Sensor, tuple[Array, Array]]:
-        """Quaternions (n, 4) and positions (n, 3) of the tracked bodies in the world of ROS."""
+        """Return quaternions (n, 4) and positions (n, 3) of the tracked bodies in the world of ROS."""
         X_M = self.robot.forward_kinematics(self._noisy(self._q(t)))
         bodies = {}
         for sensor in self._sensors('mocap', 'vive'):
@@ -152,7 +152,7 @@ class Rig:
 def write_bag(
     path: Path, rig: Rig, streams: Collection[str], rates: dict[str, float] = RATES, **options: Any
 ) -> Path:
-    """Write the streams of a rig in the order of time; options: storage, progress."""
+    """Write the streams of a rig in time order; options: storage, progress."""
     merged = heapq.merge(*(rig.rows(stream, rates[stream]) for stream in streams), key=lambda row: row[0])
     length, progress = rig.motion.t[-1] * 1e9, options.get('progress', lambda _: None)
     with BagWriter(path, options.get('storage', 'mcap')) as bag:
@@ -170,11 +170,13 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument('robot', help='shipped robot or the path of a robot file')
+    made.add_argument('robot', help='shipped robot or path of a robot file')
     made.add_argument('out', type=Path, help='folder of the new bag')
     made.add_argument('--seconds', type=number(0.1, 1e5), default=30.0)
     made.add_argument('--streams', nargs='+', choices=RATES, default=list(RATES))
-    made.add_argument('--noise', type=float, default=0.0, help='of the coordinates [rad or m]')
+    made.add_argument(
+        '--noise', type=float, default=0.0, help='standard deviation on the coordinates [rad or m]'
+    )
     return made
 
 
@@ -189,7 +191,7 @@ def command(options: argparse.Namespace) -> int:
     try:
         with ProgressBar('writing') as bar:
             write_bag(options.out, rig, streams, progress=bar)
-    except BaseException:  # Ctrl-C too: half a bag is none
+    except BaseException:  # also on Ctrl-C: leave no partial bag
         shutil.rmtree(options.out, ignore_errors=True)
         raise
     size = sum(file.stat().st_size for file in options.out.iterdir())

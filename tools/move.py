@@ -1,4 +1,4 @@
-"""Move an arm whose configuration_controller runs, or stop it: for machines without the `ros2` command.
+"""Move an arm through its configuration_controller, or stop it, without the `ros2` command.
 
 tools/run.py python -m tools.move segment1_theta1=0.2 segment2_theta2=-0.1 --time 3
 tools/run.py python -m tools.move --stop
@@ -25,23 +25,25 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from soft_dynamics.ros.qos import COMMAND, STATE
 
-PATIENCE = 10.0  # [s] for somebody to listen
-PERIOD = 1.0  # [s] of diagnostics
-REST = 1.5  # [s] after the motion, to settle and to hear of it
-NEAR = 0.02  # [rad or m] with a quarter of the way: no further from the goal than this is there
+PATIENCE = 10.0  # [s] longest wait for a subscriber
+PERIOD = 1.0  # [s] between diagnostics
+REST = 1.5  # [s] after the motion, to settle and to receive the last states
+NEAR = 0.02  # [rad or m] plus a quarter of the way: largest accepted distance from the goal
 LONGEST = 600.0  # [s]
 
 
 class Failed(Exception):
-    """Why the arm is not where it should be."""
+    """The arm did not reach the goal; the text says why."""
 
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog='tools.move', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument('goal', nargs='*', type=coordinate, metavar='NAME=VALUE', help='coordinate [rad or m]')
-    made.add_argument('--time', type=duration, default=2.0, help='the motion takes [s]; default 2')
+    made.add_argument(
+        'goal', nargs='*', type=coordinate, metavar='NAME=VALUE', help='target value [rad or m]'
+    )
+    made.add_argument('--time', type=duration, default=2.0, help='duration of the motion [s]; default 2')
     made.add_argument('--stop', action='store_true', help='emergency stop: vent all chambers')
     return made
 
@@ -60,7 +62,7 @@ def duration(text: str) -> float:
 
 
 def spin(node: Node, done: Callable[[], object], seconds: float = PATIENCE) -> bool:
-    """Run callbacks for a time or until done; True if done."""
+    """Run callbacks for a time or until done; return whether done."""
     end = time.monotonic() + seconds
     while not done():
         if time.monotonic() > end:
@@ -77,7 +79,7 @@ def wait(node: Node, condition: Callable[[], object], what: str) -> None:
 def stop(node: Node) -> str:
     client = node.create_client(Trigger, 'pressure/emergency_stop')
     wait(node, client.service_is_ready, 'no pressure bridge')
-    for _ in range(10):  # a server drops its answer to a client that it has not discovered yet
+    for _ in range(10):  # a server drops the answer to a client that it has not discovered yet
         asked = client.call_async(Trigger.Request())
         if spin(node, asked.done, 0.1 * PATIENCE):
             break
@@ -89,7 +91,7 @@ def stop(node: Node) -> str:
 
 
 class Controller:
-    """The configuration_controller: what it says of itself on /diagnostics, and whether it hears a publisher."""
+    """The configuration_controller: its state on /diagnostics, and whether it subscribes to a publisher."""
 
     def __init__(self, node: Node) -> None:
         self._node, self.name = node, f'{node.get_namespace().rstrip("/")}/configuration_controller'
@@ -113,10 +115,10 @@ class Controller:
         return self.name in names and publisher.get_subscription_count() >= len(names)
 
     def until_there(self) -> None:
-        """Wait for its word. Raises Failed if it does not run or takes no reference."""
+        """Wait for its diagnostics. Raises Failed if it does not run or takes no reference."""
         wait(self._node, lambda: self.mode or self.others, 'no controller')
         if not spin(self._node, lambda: self.mode, 2.0 * PERIOD):
-            raise Failed(f'{self.name} does not run, but {", ".join(sorted(self.others))}')
+            raise Failed(f'{self.name} does not run; running: {", ".join(sorted(self.others))}')
         if self.mode in ('stopped', 'not active'):
             raise Failed(f'{self.name} takes no reference: {self.reason}')
 
@@ -129,8 +131,8 @@ def move(node: Node, goal: dict[str, float], seconds: float) -> str:
     )
     publisher = node.create_publisher(JointTrajectory, 'reference/configuration', COMMAND)
     controller.until_there()
-    wait(node, lambda: controller.hears(publisher), 'nobody listens')
-    wait(node, lambda: q, 'no state of the robot')
+    wait(node, lambda: controller.hears(publisher), 'no controller listens')
+    wait(node, lambda: q, 'no state arrived')
     if strangers := goal.keys() - q.keys():
         raise Failed(f'no coordinate {min(strangers)}; the robot has {", ".join(q)}')
     before, refused, controller.mode = dict(q), controller.refused, ''
@@ -140,19 +142,19 @@ def move(node: Node, goal: dict[str, float], seconds: float) -> str:
     gone = ('venting', 'stopped', 'not active')
     spin(node, lambda: controller.mode in gone or controller.refused > refused, seconds + REST)
     if controller.refused > refused:
-        raise Failed(f'{controller.name} refused the motion, and says why in the terminal it was launched in')
+        raise Failed(f'{controller.name} refused the motion; its log says why')
     if controller.mode != 'following':
         raise Failed(f'{controller.name} does not follow: {controller.reason}')
     text = '\n'.join(f'{name}: wanted {value:.3f}, is {q[name]:.3f}' for name, value in goal.items())
     if any(abs(q[name] - value) > NEAR + 0.25 * abs(value - before[name]) for name, value in goal.items()):
-        raise Failed(f'not there\n{text}')
+        raise Failed(f'goal not reached\n{text}')
     return text
 
 
 def main() -> int:
     options = parser().parse_args(remove_ros_args(sys.argv)[1:])
     if options.stop == bool(options.goal):
-        parser().error('give either coordinates or --stop')
+        parser().error('give coordinates or --stop')
     rclpy.init()
     try:
         node = rclpy.create_node('move')

@@ -1,4 +1,4 @@
-"""What RViz would have shown of a recording: measured and predicted body, the way of the reference, the base force."""
+"""A recording as RViz shows it: measured and predicted body, path of the reference, force on the base."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REFERENCES = ('reference/pose', 'reference/poses', 'reference/configuration')
 
 
 class Moment(NamedTuple):
-    """One picture of a recording; None for what it does not have."""
+    """One picture of a recording; None: not recorded."""
 
     q: Array  # (nq,) measured
     pressure: Array  # (m,) [Pa]
@@ -32,11 +32,11 @@ class Moment(NamedTuple):
 
 
 class RecordedScene:
-    """A bag as `validate` reads it, the free run of the model, and the references that were given meanwhile."""
+    """A bag as `validate` reads it, the free run of the model, and the recorded references."""
 
     def __init__(self, path: Path, robot: sd.Robot) -> None:
         self.robot = robot
-        with open_bag(path, say):  # which may have to be finished first, and says so
+        with open_bag(path, say):  # may repair the bag first, and says so
             pass
         with ProgressBar('reading') as bar:
             self.recording: Recording = read_recording(path, robot, RATE, 'auto', 10.0, bar)
@@ -49,10 +49,10 @@ class RecordedScene:
             self._poses, self._plans = self._references(bag)
 
     def at(self, t: float) -> Moment:
-        """The picture at a time [s] of the recording. Raises ValueError outside of it."""
+        """Return the picture at a time [s] of the recording. Raises ValueError outside the recording."""
         recording = self.recording
         if not 0.0 <= t <= recording.duration:
-            raise ValueError(f'--at: expected 0 to {recording.duration:g} s, the recording, got {t:g}')
+            raise ValueError(f'--at: must be 0 to {recording.duration:g} s (the recording), got {t:g}')
         k = round(t * RATE)
         q = recording.q[k]
         predicted = self._predicted[k] if k < len(self._predicted) else None
@@ -62,7 +62,7 @@ class RecordedScene:
         return Moment(q, recording.pressure[k], predicted, self._path(t), force)
 
     def _path(self, t: float) -> Array | None:
-        """The way that single poses went until t, or the newest plan, whichever is newer."""
+        """Return the path of single poses until t, or the newest plan, whichever is newer."""
         went = [(when, point) for when, point in self._poses if when <= t]
         plans = [(when, points) for when, points in self._plans if when <= t]
         if plans and (not went or plans[-1][0] > went[-1][0]):
@@ -70,7 +70,7 @@ class RecordedScene:
         return np.array([point for _, point in went]) if len(went) > 1 else None
 
     def _references(self, bag: Bag) -> tuple[list[tuple[float, Array]], list[tuple[float, Array]]]:
-        """(time, point) of single poses and (time, points) of lists and trajectories."""
+        """Return (time, point) of single poses and (time, points) of lists and trajectories."""
         topics = [topic for topic in bag.topics if topic.lstrip('/').endswith(REFERENCES)]
         poses, plans = [], []
         for message in bag.messages(topics) if topics else ():
@@ -85,7 +85,7 @@ class RecordedScene:
         return poses, plans
 
     def _placed(self, header: Any, poses: Any) -> Array:
-        """Positions (n, 3) in the world of ROS."""
+        """Return positions (n, 3) in the world of ROS."""
         p = np.array([[pose.position.x, pose.position.y, pose.position.z] for pose in poses]).reshape(-1, 3)
         if header.frame_id != 'base_link':
             return p
@@ -93,7 +93,7 @@ class RecordedScene:
         return np.asarray(p @ X_RB[:3, :3].T + X_RB[:3, 3])
 
     def _of_trajectory(self, t: float, message: Any) -> list[Array]:
-        """The path of the tip, or none if it is no motion of this robot."""
+        """Return the path of the tip, or none if the trajectory does not fit this robot."""
         k = int(np.clip(round(t * RATE), 0, len(self.recording.t) - 1))
         times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
         try:

@@ -1,9 +1,9 @@
 """Draw a robot without RViz: its smooth body as a shaded tube, plates, frames and ground.
 
 python -m tools.render honeycomb_arm --out honeycomb_arm.png
-python -m tools.render honeycomb_arm --animate --out swing.gif       let go of the pose, without pressure
-python -m tools.render my_arm.yaml --pose 0.4 0 0.3 0 -0.6 0         the coordinates, in the robot's order
-python -m tools.render honeycomb_arm --bag run1 --at 3               what RViz would have shown; --animate: all of it
+python -m tools.render honeycomb_arm --animate --out swing.gif       release from a pose, without pressure
+python -m tools.render my_arm.yaml --pose 0.4 0 0.3 0 -0.6 0         coordinates in the robot's order
+python -m tools.render honeycomb_arm --bag run1 --at 3               a recording at 3 s; --animate: the whole recording
 python -m tools.render --readme docs/figures/readme.png              the shipped robots in one row
 """
 
@@ -32,7 +32,7 @@ from soft_estimation.commands.run_command import run_command
 from tools.drawing import Camera, Scene, plate, skin
 from tools.recorded_scene import Moment, RecordedScene
 
-POSES = {  # coordinates that show what the robot can do
+POSES = {  # show poses
     'bending_actuator': [-0.22, -0.24, -0.26, -0.28, -0.30],
     'fabric_arm': [0.0, 0.55, 0.0, -0.12, 0.05, 0.0, 0.5, 0.0, -0.15, 0.05, 0.0, 0.4, 0.0, -0.1, 0.0],
     'floating_actuator': [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.045, 0.004, 0.03],
@@ -42,7 +42,7 @@ POSES = {  # coordinates that show what the robot can do
 VIEWS = {
     'bending_actuator': (-112.0, 52.0),
     'fabric_arm': (-150.0, 14.0),
-}  # one lies on a table, one leaves a wall
+}  # one lies on a table, one starts at a wall
 VIEW = (-62.0, 18.0)  # azimuth, elevation [deg]
 SHADES = plt.get_cmap('viridis')
 PLATE, RIGID, GROUND, SHADOW, LINE = '#5b626d', '#c3c8cf', '#f5f6f8', '#dde0e5', '#e3e6ea'
@@ -51,16 +51,14 @@ GHOST, PATH, FORCE = (
     '#D65E00',
     '#0073B3',
     '#CC78A6',
-)  # predicted body, reference, wrench: those of shape_publisher
-FORCE_SCALE = 0.02  # [m/N] likewise
-DURATION = 3.0  # [s] of an animation without a bag
-FULL_CURVATURE = (
-    1.2  # [rad] a body bent by this much over its whole length has the brightest colour, if none has more
-)
+)  # predicted body, reference, wrench, as in shape_publisher
+FORCE_SCALE = 0.02  # [m/N] as in shape_publisher
+DURATION = 3.0  # [s] duration of an animation without a bag
+FULL_CURVATURE = 1.2  # [rad] total bend that gets the brightest colour, unless a body bends more
 
 
 def body_colors(robot: sd.Robot, body: Any, color_by: str, pressure: np.ndarray, full: float) -> np.ndarray:
-    """Colours (n, 3) by curvature, as a share of `full` [1/m], or by the mean pressure in each segment."""
+    """Return colours (n, 3) by curvature relative to `full` [1/m], or by the mean pressure in each segment."""
     if color_by == 'pressure':
         return SHADES(segment_pressures(robot.description, pressure)[body.segment])[:, :3]
     colors = SHADES(0.15 + 0.75 * np.clip(body.curvature / full, 0.0, 1.0))[:, :3]
@@ -70,7 +68,7 @@ def body_colors(robot: sd.Robot, body: Any, color_by: str, pressure: np.ndarray,
 
 
 class Stage(NamedTuple):
-    """What stays while the robot moves: the floor, and the curvature [1/m] that gets the brightest colour."""
+    """Constant parts of a scene: the floor, and the curvature [1/m] that gets the brightest colour."""
 
     middle: np.ndarray  # (3,) [m]
     span: float  # [m]
@@ -78,7 +76,7 @@ class Stage(NamedTuple):
 
     @classmethod
     def of(cls, robot: sd.Robot, bodies: list[Tube]) -> Stage:
-        """The floor is under the base of an upright arm, under everything where the arm lies or hangs."""
+        """Return the stage: the floor is under the base of an upright arm, and below a lying or hanging arm."""
         points = np.concatenate([rings(body) for body in bodies]).reshape(-1, 3)
         low, high = points.min(axis=0), points.max(axis=0)
         rise = bodies[0].tangents[0, 2]
@@ -89,7 +87,7 @@ class Stage(NamedTuple):
 
 
 def bodies_of(robot: sd.Robot, moment: Moment, offset: np.ndarray, samples: int = 12) -> list[Tube]:
-    """The measured body and, if there is one, the predicted body, `offset` [m] beside it."""
+    """Draw the measured body and the predicted body, if any, shifted by `offset` [m]."""
     bodies = [tube(robot, moment.q, samples)]
     if moment.predicted is not None:
         ghost = tube(robot, moment.predicted, samples)
@@ -98,7 +96,7 @@ def bodies_of(robot: sd.Robot, moment: Moment, offset: np.ndarray, samples: int 
 
 
 def draw(axes: Axes, robot: sd.Robot, moment: Moment, options: argparse.Namespace, stage: Stage) -> None:
-    """One robot at one moment."""
+    """Draw a robot at one time."""
     camera = Camera.at(*(options.view or VIEWS.get(robot.name, VIEW)))
     body, *ghosts = bodies_of(robot, moment, np.array(options.predicted_offset), 24)
     skins = [rings(each, 28) for each in (body, *ghosts)]
@@ -121,7 +119,7 @@ def draw(axes: Axes, robot: sd.Robot, moment: Moment, options: argparse.Namespac
 
 
 def add_plates(scene: Scene, body: Tube, thickness: float) -> None:
-    """A plate behind the base, which lies behind it, and one at the end of every segment."""
+    """Draw a plate behind the base, and one at the end of each segment."""
     first = np.flatnonzero(np.diff(body.segment, prepend=-1))
     ends = np.append(first[1:] - 1, len(body.points) - 1)
     for k, scale, thick in [(0, 1.25, 1.6), *((e, 1.06, 0.5) for e in ends)]:
@@ -132,7 +130,7 @@ def add_plates(scene: Scene, body: Tube, thickness: float) -> None:
 
 
 def draw_ground(axes: Axes, camera: Camera, stage: Stage, skins: list[np.ndarray]) -> None:
-    """A round floor with a grid, and the shadows of the bodies under a light from above."""
+    """Draw a round floor with a grid, and the shadows of the bodies under a light from above."""
     middle, span, _ = stage
     angle = np.linspace(0.0, 2.0 * np.pi, 90)
     rim = middle + span * np.stack([np.cos(angle), np.sin(angle), 0.0 * angle], axis=1)
@@ -164,7 +162,7 @@ def draw_frames(axes: Axes, camera: Camera, frames: np.ndarray, size: float) -> 
 
 
 def finish(axes: Axes) -> None:
-    """A square view of all that was drawn."""
+    """Show everything in a square view."""
     axes.autoscale_view()
     (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
     half = 0.5 * max(x1 - x0, y1 - y0)
@@ -174,7 +172,7 @@ def finish(axes: Axes) -> None:
 
 
 def moments(robot: sd.Robot, options: argparse.Namespace) -> list[Moment]:
-    """What is to be seen, picture after picture: of the recording, of the robot let go in the pose, or the pose."""
+    """Yield the pictures: of the recording, of the released robot, or of the pose."""
     if options.bag:
         scene = RecordedScene(options.bag, robot)
         end = scene.recording.duration
@@ -224,7 +222,7 @@ def animation(robot: sd.Robot, shown: list[Moment], options: argparse.Namespace)
 
 
 def readme(options: argparse.Namespace) -> None:
-    """The shipped robots in one row."""
+    """Draw the shipped robots in one row."""
     names = ['honeycomb_arm', 'pneumatic_arm', 'floating_actuator', 'fabric_arm', 'bending_actuator']
     figure, panels = plt.subplots(1, 5, figsize=(11.0, 2.7))
     for axes, name in zip(panels, names, strict=True):
@@ -238,7 +236,7 @@ def readme(options: argparse.Namespace) -> None:
 
 
 def write(out: Path, how: Callable[[Path], object]) -> None:
-    """A whole file or none: who is interrupted leaves nothing behind."""
+    """Write the file completely or not at all, also when interrupted."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with aside(out) as new:
         how(new)
@@ -251,21 +249,21 @@ def save(figure: Any, out: Path) -> None:
 
 
 def pose_of(robot: sd.Robot, given: list[float] | None) -> np.ndarray:
-    """The coordinates to draw: those given, the robot's show pose, or a gentle bend."""
+    """Return the coordinates to draw: the given ones, the show pose of the robot, or a gentle bend."""
     if given is not None:
         if len(given) != robot.nq:
             raise ValueError(
-                f'--pose: expected {robot.nq} numbers ({", ".join(robot.coordinate_names)}), got {len(given)}'
+                f'--pose: must have {robot.nq} numbers ({", ".join(robot.coordinate_names)}), got {len(given)}'
             )
         return np.array(given)
     return np.array(POSES[robot.name]) if robot.name in POSES else robot.rest + 0.1
 
 
 def pressure_of(robot: sd.Robot, given: list[float] | None) -> np.ndarray:
-    """The pressures of the chambers, none unless given."""
+    """Return the chamber pressures, zero unless given."""
     names = robot.chamber_names
     if given is not None and len(given) != len(names):
-        raise ValueError(f'--pressure: expected {len(names)} numbers ({", ".join(names)}), got {len(given)}')
+        raise ValueError(f'--pressure: must have {len(names)} numbers ({", ".join(names)}), got {len(given)}')
     return np.zeros(len(names)) if given is None else np.array(given)
 
 
@@ -281,27 +279,29 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument('robot', nargs='?', help='shipped robot or the path of a robot file')
+    made.add_argument('robot', nargs='?', help='shipped robot or path of a robot file')
     made.add_argument(
-        '--out', type=Path, help='PNG, or GIF with --animate; default: <robot>.png or .gif here'
+        '--out',
+        type=Path,
+        help='PNG, or GIF with --animate; default: <robot>.png or .gif in the current folder',
     )
     made.add_argument('--pose', type=float, nargs='+', metavar='Q', help='coordinates [rad or m]')
     made.add_argument('--pressure', type=float, nargs='+', metavar='P', help='chamber pressures [Pa]')
     made.add_argument('--color-by', choices=('curvature', 'pressure'), default='curvature')
     made.add_argument('--view', type=float, nargs=2, metavar=('AZIMUTH', 'ELEVATION'), help='[deg]')
     made.add_argument('--frames', action='store_true', help='draw the frames of the segments')
-    made.add_argument('--animate', action='store_true', help='let the robot go and show its motion')
+    made.add_argument('--animate', action='store_true', help='release the robot and show its motion')
     made.add_argument(
-        '--duration', type=positive, help=f'of the animation [s]; default {DURATION:g}, or the bag'
+        '--duration', type=positive, help=f'length of the animation [s]; default {DURATION:g}, or the bag'
     )
-    made.add_argument('--fps', type=positive, default=15.0, help='pictures per second of the animation')
+    made.add_argument('--fps', type=positive, default=15.0, help='frames per second of the animation')
     made.add_argument(
         '--bag',
         type=Path,
-        help='a recording: measured body, the free run of the model, reference, base force',
+        help='recording: measured body, free run of the model, reference, base force',
     )
     made.add_argument(
-        '--at', type=float, help='time in the bag [s]; default: its end, of an animation its start'
+        '--at', type=float, help='time in the bag [s]; default: the end, or the start of an animation'
     )
     made.add_argument(
         '--predicted-offset',
@@ -309,9 +309,9 @@ def parser() -> argparse.ArgumentParser:
         nargs=3,
         default=(0.0, 0.0, 0.0),
         metavar=('X', 'Y', 'Z'),
-        help='where the predicted body is drawn, from the measured one [m]',
+        help='shift of the predicted body from the measured one [m]',
     )
-    made.add_argument('--readme', type=Path, metavar='PNG', help='the shipped robots in one row')
+    made.add_argument('--readme', type=Path, metavar='PNG', help='draw the shipped robots in one row')
     return made
 
 
@@ -319,7 +319,7 @@ def command(options: argparse.Namespace) -> int:
     if (options.robot is None) == (options.readme is None):
         raise ValueError('name a robot, or --readme PNG')
     if options.bag and (options.pose or options.pressure):
-        raise ValueError('--bag has pose and pressure of its own; expected no --pose or --pressure')
+        raise ValueError('--bag excludes --pose and --pressure')
     plt.style.use(Path(__file__).resolve().parent.parent / 'docs' / 'figures' / 'style.mplstyle')
     if options.readme:
         readme(options)

@@ -2,7 +2,8 @@
 
     python -m tools.robot_file_page [--check]
 
-The page holds the text; between its two markers stands what this writes. --check only says whether it is up to date.
+It replaces the part between the two markers of the page. --check writes nothing and reports whether the page is up to
+date.
 """
 
 from __future__ import annotations
@@ -37,71 +38,71 @@ BLOCKS: dict[str, type] = {
     'safety': safety.Safety,
 }
 
-# What a key means where its field has no `doc`.
+# Meaning of the keys whose field has no `doc`.
 MEANING = {
-    'Description.format': 'version of this format',
-    'Description.name': 'of the robot',
-    'Description.segments': 'base to tip; each is one of the types below',
-    'Description.source': 'where the numbers come from',
-    'Description.base': 'what the robot stands on',
-    'Description.mount': 'where it is in the lab, for display and sensors',
+    'Description.format': 'version of the file format',
+    'Description.name': 'name of the robot',
+    'Description.segments': 'from base to tip; each has one of the types below',
+    'Description.source': 'origin of the numbers: paper, CAD, measurement',
+    'Description.base': 'fixed, prescribed or free base',
+    'Description.mount': 'pose in the lab, for display and sensors',
     'Description.actuation': 'chambers and valves',
-    'Description.sensors': 'which sensor sits on which frame',
-    'Description.safety': 'when controllers and bridges let the air out',
-    'Base.type': 'prescribed and free put six coordinates x, y, z, alpha, beta, gamma in front of all others; '
-    'of a prescribed base the acceleration is given and the force is found',
-    'Base.mass': 'moves with the base; a free base needs it',
-    'Base.inertia': 'about the origin of the base, principal',
-    'Mount.position': 'origin of this file\'s world',
+    'Description.sensors': 'sensors and the frames they are mounted on',
+    'Description.safety': 'limits and time-outs of controllers and bridges',
+    'Base.type': 'prescribed and free add six coordinates x, y, z, alpha, beta, gamma before all others; '
+    'a prescribed base has a given acceleration, and the force on it is computed',
+    'Base.mass': 'of the base; required by a free base',
+    'Base.inertia': 'principal moments about the origin of the base; required by a free base',
+    'Mount.position': 'origin of the world of this file',
     'Mount.rpy': 'fixed-axis roll, pitch, yaw',
-    '*.type': 'says which kind of segment this is',
-    '*.name': 'unique; also the name of the frame at its far end',
+    '*.type': 'type of the segment',
+    '*.name': 'unique; also names the frame at the far end',
     '*.mass': 'of the segment',
-    '*.material': 'springs and dampers of its coordinates',
-    'Arc.length': 'of the centreline; at rest, if extensible',
-    'Arc.extensible': 'a third coordinate, the length',
-    'Arc.placement': 'where its own mass is taken to be: [placements](theory/placements.md)',
-    'Arc.quadrature_points': 'Gauss-Legendre points of the distributed placement',
+    '*.material': 'springs and dampers of the coordinates',
+    'Arc.length': 'of the centreline; the rest length if extensible',
+    'Arc.extensible': 'adds the length as a third coordinate',
+    'Arc.placement': 'mass model: [placements](theory/placements.md)',
+    'Arc.quadrature_points': 'Gauss-Legendre points; used with `placement: distributed`',
     'Arc.coordinates': 'bend: u, v [rad], h [m]; difference: dx, dy, dl [m]',
     'Link.length': 'along z',
     'Universal.lengths': 'fixed: theta1, theta2; free: d1, theta1, theta2, d2',
-    'Universal.axis_order': 'which axes the two entries of a list speak of, in `material` and in the `gain` of its '
-    'chambers, each entry with its sign; q itself is always theta1 (y), theta2 (x)',
+    'Universal.axis_order': 'axes of the two entries of each list in `material` and in the `gain` of its '
+    'chambers; q itself is always theta1 (about y), theta2 (about x)',
     'Hinge.length': 'along y',
-    'Spring.stiffness': 'of the spring',
-    'Spring.rest_length': 'of the spring',
-    'Disc.thread_length': 'from the disc before, rim to rim',
-    'Disc.radius': 'thread to centre',
-    'Disc.springs': 'between the rims of this disc and the disc before it',
+    'Spring.stiffness': 'spring constant',
+    'Spring.rest_length': 'length of the relaxed spring',
+    'Disc.thread_length': 'from rim to rim, from the previous disc',
+    'Disc.radius': 'distance from thread to centre',
+    'Disc.springs': 'between the rims of this disc and the previous one',
     'Disc.angles': 'R = Rz(a) Rx(b) Rz(-a), or Rz(a) Rx(b): [Schultz](theory/schultz.md)',
     'Disc.damping': 'of alpha, beta, gamma, psi, phi',
     'Material.stiffness': 'k, one entry per coordinate',
     'Material.cubic_stiffness': 'k3, one entry per coordinate',
     'Material.damping': 'd, one entry per coordinate',
-    'Chamber.name': 'unique; pressures are listed in the order of the chambers',
-    'Chamber.segment': 'name of the segment it works on, or all',
-    'Chamber.work': 'how pressure becomes force, see above',
-    'Chamber.gain': 'force per pressure on each coordinate of the segment; for work: gain',
-    'Chamber.area': 'cross-section of the chamber; for the other three',
-    'Chamber.position': 'of its centre in the cross-section, x and y; for volume and tip_wrench',
-    'Actuation.chambers': 'in the order of every list of pressures',
-    'Sensor.name': 'of the tracked body or device',
-    'Sensor.kind': 'motion capture, Vive tracker, fiber shape sensor, force/torque sensor',
-    'Sensor.frame': 'base, tip or a segment',
+    'Chamber.name': 'unique',
+    'Chamber.segment': 'segment that the chamber acts on, or `all`',
+    'Chamber.work': 'how pressure becomes force, see the list above',
+    'Chamber.gain': 'force per pressure on each coordinate of the segment; used with `work: gain`',
+    'Chamber.area': 'cross-section of the chamber; used with the other three',
+    'Chamber.position': 'of the chamber centre in the cross-section, x and y; used with `volume` and `tip_wrench`',
+    'Actuation.chambers': 'lists of pressures use this order',
+    'Sensor.name': 'name of the tracked body or device',
+    'Sensor.kind': 'motion capture body, Vive tracker, fiber shape sensor or force/torque sensor',
+    'Sensor.frame': '`base`, `tip` or the name of a segment',
     'Sensor.position': 'of the sensor in that frame',
     'Sensor.rpy': 'fixed-axis roll, pitch, yaw in that frame',
-    'Safety.state_timeout': 'no state for longer: vent',
-    'Safety.command_timeout': 'no command for longer: vent',
+    'Safety.state_timeout': 'vent if no state arrives for this long',
+    'Safety.command_timeout': 'vent if no command arrives for this long',
 }  # fmt: skip
 
 
 def tables() -> str:
-    """All blocks, each with the sentence of its class and one row per key."""
+    """All blocks, each with the docstring of its class and one row per key."""
     return '\n\n'.join(f'### {title}\n\n{_intro(cls)}\n\n{table(cls)}' for title, cls in BLOCKS.items())
 
 
 def _intro(cls: type) -> str:
-    """The docstring of a block; its indented part is a list of choices."""
+    """The docstring of a block; its second part becomes a list of choices."""
     head, _, rest = (inspect.getdoc(cls) or '').partition('\n\n')
     items = [line.split(None, 1) for line in rest.splitlines()]
     return '\n'.join([head, *([''] if items else []), *(f'- `{name}`: {text}' for name, text in items)])
@@ -126,11 +127,11 @@ def _meaning(cls: type, key: str) -> str:
     for name in (f'{cls.__name__}.{key}', f'*.{key}'):
         if name in MEANING:
             return MEANING[name]
-    raise KeyError(f'{cls.__name__}.{key}: say what it means, with doc= in {inspect.getsourcefile(cls)}')
+    raise KeyError(f'{cls.__name__}.{key}: say what it means with doc= in {inspect.getsourcefile(cls)}')
 
 
 def _kind(hint: Any, meta: Any) -> str:
-    """The type of a key in words, with its bounds."""
+    """The type and the bounds of a key, in words."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         return _kind(get_args(hint)[0], meta)
@@ -171,7 +172,7 @@ def _default(field: dataclasses.Field[Any]) -> str:
 
 
 def page() -> str:
-    """The page with its tables made anew."""
+    """The page with regenerated tables."""
     before, rest = PAGE.read_text(encoding='utf-8').split(BEGIN)
     after = rest.split(END)[1]
     return f'{before}{BEGIN}\n\n{tables()}\n\n{END}{after}'
@@ -179,7 +180,9 @@ def page() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description='Write the tables of docs/robot_file.md.')
-    parser.add_argument('--check', action='store_true', help='say whether they are up to date')
+    parser.add_argument(
+        '--check', action='store_true', help='report whether the tables are up to date; write nothing'
+    )
     new = page()
     if parser.parse_args().check:
         if new != PAGE.read_text(encoding='utf-8'):

@@ -3,9 +3,9 @@
 
     tools/run.py [--own-domain] COMMAND [ARGUMENT ...]
 
-The command finds the Python of .venv, our sources before the built messages in install/, the executables of
-the package (`dynamics` and its like), and ROS 2 from the wheels in .venv or from the sourced installation.
---own-domain takes a ROS_DOMAIN_ID that no other such run has.
+The command finds the Python of .venv, the sources (before the built messages in install/), the executables of the
+package (such as `dynamics`), and ROS 2 from the wheels in .venv or from the sourced installation.
+--own-domain takes a ROS_DOMAIN_ID that no other such run uses.
 """
 
 import os
@@ -25,18 +25,18 @@ DOMAINS = range(1, 102)  # 102 and above collide with Linux's ephemeral ports
 
 
 def environment(base: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the environment of a command of the suite, built on `base`."""
+    """Return the environment of a command of the suite, based on `base`."""
     env = {
         key: value
         for key, value in base.items()
         if key not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'PYTHONHOME')
     }
-    env.pop('PYTHONDONTWRITEBYTECODE', None)  # with it every node compiles its sources at every start
+    env.pop('PYTHONDONTWRITEBYTECODE', None)  # with it, each node compiles its sources at each start
     env.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     env.setdefault('ROS_LOG_DIR', str(ROOT / 'log' / 'ros'))
     env['NUMBA_CACHE_DIR'] = str(kernel_cache(ROOT))
-    env.setdefault('OMP_WAIT_POLICY', 'PASSIVE')  # threads that wait must not take the core of another node
-    env.setdefault('OPENBLAS_NUM_THREADS', '1')  # with two it takes ten times longer when the cores are busy
+    env.setdefault('OMP_WAIT_POLICY', 'PASSIVE')  # waiting threads must not use the core of another node
+    env.setdefault('OPENBLAS_NUM_THREADS', '1')  # two threads take ten times longer on busy cores
     env['VIRTUAL_ENV'] = str(VENV)
 
     wheels = (VENV / 'share' / 'rclpy').is_dir()
@@ -44,7 +44,7 @@ def environment(base: Mapping[str, str] = os.environ) -> dict[str, str]:
         for name in ('PYTHONPATH', 'LD_LIBRARY_PATH', 'AMENT_PREFIX_PATH', 'CMAKE_PREFIX_PATH', 'ROS_DISTRO'):
             env.pop(name, None)
         env['RMW_IMPLEMENTATION'] = 'rmw_fastrtps_cpp'
-        # Set here, the wheels' start-up hook need not restart every Python to set LD_LIBRARY_PATH itself.
+        # If LD_LIBRARY_PATH is set here, the start-up hook of the wheels does not restart each Python to set it.
         env['_ROS_WHEELS_BOOTSTRAP_COMPLETE'] = '1'
     prefixes = [INSTALL, VENV] if wheels else [INSTALL]
     wheel_libraries = sorted(VENV.glob('lib/python3*/site-packages/ros_*.libs')) if wheels else []
@@ -63,9 +63,9 @@ def _prepend(env: dict[str, str], name: str, paths: list[Path]) -> None:
 
 
 def own_domain() -> str:
-    """Take a ROS domain for this process and what it executes, and return its number.
+    """Claim a ROS domain for this process and its children, and return its number.
 
-    The claim is an abstract socket: the kernel drops it when the last holder ends, however it ends.
+    The claim is an abstract socket, which the kernel drops when the last holder ends, for whatever reason.
     """
     for domain in DOMAINS:
         claim = socket.socket(socket.AF_UNIX)
@@ -77,7 +77,9 @@ def own_domain() -> str:
         claim.set_inheritable(True)
         claim.detach()
         return str(domain)
-    raise SystemExit(f'run: all {len(DOMAINS)} ROS domains are taken by runs of this suite; end some of them')
+    raise SystemExit(
+        f'run: all {len(DOMAINS)} ROS domains are in use by runs of this suite; end some of them'
+    )
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""simulation.launch.xml as a child process, on ports of its own: for the demo, the benchmarks and the tests."""
+"""Run simulation.launch.xml as a child process on free ports, for the demo, the benchmarks and the tests."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _EVENT = re.compile(
 
 
 class Ended(Exception):
-    """The launch has ended though nobody asked it to."""
+    """The launch ended without a request."""
 
 
 class Simulation:
-    """The launched nodes, and what became of them; `arguments` are those of the launch file.
+    """The launched nodes and their fate; `arguments` are those of the launch file.
 
-    tell: called with one line when a node dies and when it is back.
+    tell: called with one line when a node dies and when it has restarted.
     """
 
     def __init__(self, tell: Callable[[str], None] = lambda _: None, **arguments: object) -> None:
@@ -40,7 +40,7 @@ class Simulation:
         self.ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         self.pids: dict[str, int] = {}  # by node
         self.deaths: list[str] = []
-        self.dead: set[str] = set()  # nodes that died and are not back
+        self.dead: set[str] = set()  # nodes that died and have not restarted
         self.lines: list[str] = []  # of the nodes
         launch = [
             sys.executable,
@@ -67,22 +67,22 @@ class Simulation:
 
     @property
     def rig(self) -> RigClient:
-        """A connection to the control port of the virtual rig."""
+        """Return a connection to the control port of the virtual rig."""
         return RigClient(self.ports['control_port'])
 
     def kill(self, node: str) -> None:
-        """End a node without a chance to clean up."""
+        """Kill a node with SIGKILL."""
         os.kill(self.pids[node], signal.SIGKILL)
 
     def check(self) -> None:
-        """Raise Ended if the launch has."""
+        """Raise Ended if the launch has ended."""
         if self.process.poll() is not None:
             self._reader.join(5.0)
-            reason = self.deaths[-1] if self.deaths else (self.lines or ['without a word'])[-1].strip()
+            reason = self.deaths[-1] if self.deaths else (self.lines or ['no output'])[-1].strip()
             raise Ended(f'the launch ended with exit code {self.process.returncode}: {reason}')
 
     def stop(self) -> int:
-        """Ask the launch to end as Ctrl-C does; return its exit code."""
+        """End the launch as Ctrl-C does; return its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             try:
@@ -113,21 +113,21 @@ class Simulation:
 
 
 def patient(robot: str, folder: Path) -> Path:
-    """Write a shipped robot's file anew, with time-outs for a computer that is busy with other things.
+    """Write a copy of a shipped robot file with time-outs for a busy computer.
 
-    A virtual arm forgives what a real one might not: states and commands half a second old.
+    A virtual arm tolerates states and commands that are half a second old.
     """
     return changed(robot, folder, safety={'state_timeout': 0.5, 'command_timeout': 0.5})
 
 
 def with_all_sensors(robot: str, folder: Path, tracked: Sequence[str]) -> Path:
-    """Write a shipped robot's file anew, with Vive trackers on some of its frames and a fiber from its base on."""
+    """Write a copy of a shipped robot file with Vive trackers on some frames and a fiber that starts at the base."""
     trackers = [{'name': f'tracker_{frame}', 'kind': 'vive', 'frame': frame} for frame in tracked]
     return changed(robot, folder, sensors=[*trackers, {'name': 'fiber', 'kind': 'fiber', 'frame': 'base'}])
 
 
 def changed(robot: str, folder: Path, **additions: Any) -> Path:
-    """Write a shipped robot's file anew: to each part that is named, keys or entries are added."""
+    """Write a copy of a shipped robot file with keys or entries added to the named parts."""
     content = strict_yaml.load(robot_file(robot))
     for part, more in additions.items():
         if isinstance(more, dict):
@@ -140,7 +140,7 @@ def changed(robot: str, folder: Path, **additions: Any) -> Path:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free for TCP and UDP now."""
+    """Return ports that are free for TCP and UDP now."""
     held, ports = [], []
     while len(ports) < count:
         tcp = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

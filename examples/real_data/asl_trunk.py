@@ -1,10 +1,10 @@
-"""A tendon-driven trunk with an identified input map: python -m examples.real_data.asl_trunk
+"""Identify a tendon-driven trunk and its input map: python -m examples.real_data.asl_trunk --data FOLDER
 
-Problem: bend (u, v) [rad] of the three segments of the trunk of the Stanford ASL from the commanded angles of its six
-motors. Nobody published masses, springs or tendon radii. Identified on the first 50 s of a recording of 100 s: the map
-from motors to torques (36 numbers, first by linear regression), stiffness, damping and bend at rest of each segment,
-the lag of the motors. Tested in a free run through the other 50 s, beside the bar of gains and a lag, see bar.py.
-Data: asl_trunk, positions of the disks; the chord of an arc gives its bend exactly, whatever its length.
+Problem: predict the bend (u, v) [rad] of the three segments of the Stanford ASL trunk from the commanded angles of its
+six motors. Masses, springs and tendon radii are not published. Identified on the first 50 s of a 100 s recording: the
+map from motors to torques (36 numbers, starting from a linear regression), stiffness, damping and rest bend of each
+segment, and the lag of the motors. Tested in a free run through the other 50 s, beside a baseline of static gains and a
+lag, see bar.py. The chord of an arc gives its bend for any length. Source: docs/real_data.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from examples.real_data.bar import bar_error
-from examples.real_data.data import folder
+from examples.real_data.data import add_data_option, file_in
 from soft_dynamics.array import Array
 from soft_dynamics.description.robot_description import Description, load_description
 from soft_dynamics.robot import Robot
@@ -29,13 +29,14 @@ from soft_estimation.identification.identify import free_run_rms
 from soft_estimation.recordings.recording import Recording
 
 ROBOT = Path(__file__).with_name('asl_trunk.yaml')
-BASE = np.array([0.1007, 0.0, 0.1045])  # [m] where the trunk hangs, above the disks at rest
-RATE, EVERY, BANDWIDTH = 100, 5, 5.0  # rows a second, rows between samples, [Hz] of the smoothing
+NAME = 'controlled_1_first100s'
+BASE = np.array([0.1007, 0.0, 0.1045])  # [m] top of the trunk, above the disks at rest
+RATE, EVERY, BANDWIDTH = 100, 5, 5.0  # rows per second, rows between samples, smoothing [Hz]
 STEP = 0.5 * EVERY / RATE  # [s] of the simulation
 
 
 def bends(disks: Array) -> Array:
-    """(n, 6) from the positions of the disks (n, 3, 3) in the axes of the robot file."""
+    """Return u, v of each segment (n, 6) from the disk positions (n, 3, 3), in the axes of the robot file."""
     R, start, found = Rotation.identity(len(disks)), np.zeros((len(disks), 3)), []
     for k in range(3):
         x, y, z = R.inv().apply(disks[:, k] - start).T
@@ -47,11 +48,10 @@ def bends(disks: Array) -> Array:
     return np.concatenate(found, 1)
 
 
-def recorded(name: str) -> Recording:
-    """Observations and inputs of one run."""
-    data = folder('asl_trunk')
+def recorded(data: Path, name: str = NAME) -> Recording:
+    """Read the observations and inputs of one run."""
     seen, inputs = (
-        np.genfromtxt(data / f'{kind}_{name}.csv.gz', delimiter=',', skip_header=1)
+        np.genfromtxt(file_in(data, f'{kind}_{name}.csv'), delimiter=',', skip_header=1)
         for kind in ('observations', 'control_inputs')
     )
     lab = seen[:, 1:10].reshape(-1, 3, 3) - BASE
@@ -66,7 +66,7 @@ def recorded(name: str) -> Recording:
 
 
 def fit(trunk: Description, seen: Recording) -> Description:
-    """The input map by linear regression, with rest at the mean and springs as they are, then all unknowns together."""
+    """Start from the input map by linear regression, with rest at the mean bend; then fit all unknowns together."""
     rests = iter(seen.q.mean(0).reshape(-1, 2).tolist())
     segments = [
         replace(s, material=replace(s.material, rest=tuple(next(rests)))) if isinstance(s, Arc) else s
@@ -89,8 +89,9 @@ def free_run_error(trunk: Description, recording: Recording) -> Array:
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0]).parse_args(args)
-    whole = recorded('controlled_1_first100s')
+    parser = argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0])
+    add_data_option(parser, f'observations_{NAME}.csv', f'control_inputs_{NAME}.csv')
+    whole = recorded(parser.parse_args(args).data)
     seen, unseen = whole.part(0.0, 50.0), whole.part(50.0, whole.duration)
     found = fit(load_description(ROBOT), seen)
     table = np.degrees([unseen.q.std(0), free_run_error(found, unseen), bar_error(seen, unseen, range(6))]).T

@@ -1,10 +1,10 @@
-"""A two-segment pneumatic arm against its recordings: python -m examples.real_data.asu_arm [--write FILE]
+"""Identify and test a two-segment pneumatic arm: python -m examples.real_data.asu_arm --data FOLDER [--write FILE]
 
-Problem: bend v [rad] of both segments of the hanging arm of the ASU RISE lab, from the measured pressures alone.
-Geometry and mass are measured; ten numbers are identified: the torque per pressure of the right and of the left chamber
-of each segment and its bend at rest, and, shared by both, stiffness, damping and how fast chambers fill and vent behind
-their pressure sensors. The bar is what anybody would fit first: gains and a lag, see bar.py.
-Data: asu_two_segment_arm, the first half to fit and the second to test, and the other way round.
+Problem: predict the bend v [rad] of both segments of the hanging arm of the ASU RISE lab from the measured pressures.
+Geometry and mass are measured. Ten numbers are identified: for each segment, the torque per pressure of the right and
+of the left chamber and the bend at rest; for both together, stiffness, damping, and the lags with which chambers fill
+and vent behind their pressure sensors. The baseline is static gains and a lag, see bar.py.
+Data: apr_18_data_collect_1, fitted to one half and tested on the other, both ways round. Source: docs/real_data.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from examples.real_data.bar import bar_error
-from examples.real_data.data import folder, imported
+from examples.real_data.data import add_data_option, file_in, imported
 from examples.real_data.figure import draw
 from soft_dynamics.array import Array
 from soft_dynamics.commands.arguments import file_to_read, file_to_write
@@ -27,7 +27,7 @@ from soft_estimation.identification import Identification, Options, identify, pr
 from soft_estimation.recordings.recording import Recording
 from soft_estimation.validation.free_run import free_run
 
-ROBOT, FILE = Path(__file__).with_name('asu_arm.yaml'), 'apr_18_data_collect_1.txt.gz'
+ROBOT, FILE = Path(__file__).with_name('asu_arm.yaml'), 'apr_18_data_collect_1.txt'
 SEGMENTS = 'proximal', 'distal'
 SIDES = [f'{segment}_{side}.gain' for segment in SEGMENTS for side in ('right', 'left')]
 RESTS, LAGS = [f'{segment}.rest[1]' for segment in SEGMENTS], ['fill_lag=0.05:1', 'vent_lag=0.3:5']
@@ -35,10 +35,9 @@ KEYS = ['*.stiffness', '*.damping', *SIDES, *RESTS, *LAGS]
 BENDS = [1, 3]  # v of both segments
 
 
-def recorded() -> Recording:
-    """The motion in the plane of the chambers: out of it the plates lean by a degree, which no chamber can explain."""
-    file = folder('asu_two_segment_arm') / FILE
-    seen = imported(file, 'asu_two_segment_arm', load(ROBOT), rate=20.0, bandwidth=2.0)
+def recorded(data: Path) -> Recording:
+    """Return the motion in the plane of the chambers; chambers cannot cause the small lean out of that plane."""
+    seen = imported(file_in(data, FILE), 'asu_two_segment_arm', load(ROBOT), rate=20.0, bandwidth=2.0)
     in_plane = np.isin(np.arange(seen.q.shape[1]), BENDS)
     return replace(seen, q=seen.q * in_plane, qd=seen.qd * in_plane, qdd=seen.qdd * in_plane)
 
@@ -55,7 +54,7 @@ def model_error(robot: Description, recording: Recording) -> Array:
 
 
 def compare(robot: Description, whole: Recording) -> Identification:
-    """Print the errors of model and bar on the half that neither has seen; return the fit to the whole."""
+    """Print the errors of model and baseline on the half that neither was fitted to; return the fit to the whole."""
     half, end = whole.duration / 2, whole.duration
     parts = {'first half': whole.part(0.0, half), 'second half': whole.part(half, end), 'whole': whole}
     print('fitted to    tested on     model v1, v2 [deg]   gains and lag [deg]')
@@ -71,17 +70,20 @@ def compare(robot: Description, whole: Recording) -> Identification:
 
 def main(args: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0])
+    add_data_option(parser, FILE)
     parser.add_argument(
-        '--check', type=file_to_read, help='test this robot file on the whole instead of fitting'
+        '--check', type=file_to_read, help='test this robot file on the whole recording; fit nothing'
     )
-    parser.add_argument('--figure', type=file_to_write, help='with --check: draw measured and modelled bends')
+    parser.add_argument('--figure', type=file_to_write, help='with --check: plot measured and modelled bends')
     parser.add_argument(
-        '--write', type=file_to_write, help='new robot file with what the whole recording says'
+        '--write',
+        type=file_to_write,
+        help='write a robot file with the numbers fitted to the whole recording',
     )
     options = parser.parse_args(args)
     if options.write and options.write.exists():
         parser.error(f'--write: {options.write} exists already')
-    whole = recorded()
+    whole = recorded(options.data)
     if options.check:
         given = load(options.check)
         print('free-run rms error of v1, v2 [deg]:', *model_error(given.description, whole).round(2))
@@ -91,7 +93,9 @@ def main(args: list[str] | None = None) -> None:
         return
     found = compare(load(ROBOT).description, whole)
     if options.write:
-        write_description(options.write, found.description, f'asu_arm as `asu_arm.py` found it in {FILE}.')
+        write_description(
+            options.write, found.description, f'asu_arm, identified by `asu_arm.py` from {FILE}.'
+        )
 
 
 if __name__ == '__main__':

@@ -1,10 +1,10 @@
-"""The state of a real two-segment arm: from its plates, and from its four draw-wire encoders alone.
+"""Estimate the state of a real two-segment arm from its plates, and from its four draw-wire encoders alone.
 
-Problem: motion capture flips the square plates by 180 degrees now and then and has 18 to 28 fresh samples a second,
-with gaps, and stamps tens of ms off; two wires run to the middle plate and two to the tip. Symbols: v bend [rad] and
-h length [m] of a segment, l wires [m], r distance of a pair. Of the plates only the normal counts, with z up, and each
-segment is an arc; of the wires v = (l_a - l_b)/r, h = (l_a + l_b)/2, with the zero of the first two seconds. Both are
-smoothed as recordings. Source: ASU RISE lab, 4-chamber-softarm-control (MIT), in ../shared/data.
+Problem: motion capture sometimes flips the square plates by 180 degrees. It delivers 18 to 28 new samples per second,
+with gaps, and its time stamps are off by tens of ms. Two wires run to the middle plate and two to the tip plate.
+Symbols: bend v [rad] and length h [m] of a segment, wire lengths l [m], spacing r [m] of a pair of wires. From the
+plates: only the normals are used, with z up, and each segment is an arc. From the wires: v = (l_a - l_b)/r and
+h = (l_a + l_b)/2, with the offset of the first two seconds. Both are smoothed offline. Source: docs/real_data.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from examples.real_data.data import folder
+from examples.real_data.data import add_data_option
 from soft_dynamics.commands.arguments import file_to_write
 from soft_dynamics.geometry.se3 import inverse
 from soft_dynamics.segments.arc import arc_from_pose
@@ -28,12 +28,12 @@ from soft_estimation.inverse_kinematics.poses import flip_axis, poses_from_norma
 PLATES, POSES, WIRES = (17, 24, 31), slice(17, 38), slice(13, 17)  # columns: base, middle, tip; all; volts
 VOLT, SPACING, ZERO, STEP = 0.2, 0.043, 2.0, 0.01  # [m/V], [m] of a pair of wires, [s], [s]
 NAMES = 'v1 [mrad]', 'h1 [mm]', 'v2 [mrad]', 'h2 [mm]'
-NOISE = np.array([3e-3, 2e-4, 3e-3, 2e-4])  # of samples, from the line between their neighbours
-CONFIG = DifferentiatorConfig(bandwidth=2.0, noise=1.0)  # of coordinates in units of NOISE
+NOISE = np.array([3e-3, 2e-4, 3e-3, 2e-4])  # std of samples about the line between their neighbours
+CONFIG = DifferentiatorConfig(bandwidth=2.0, noise=1.0)  # for coordinates in units of NOISE
 
 
 class Found(NamedTuple):
-    """v1, h1, v2, h2: samples, estimates (k, 4) at times, one without looking ahead; and how often a plate flipped."""
+    """v1, h1, v2, h2 as samples (n, 4) at t, as estimates (k, 4) at times; `causal` uses past samples only."""
 
     t: np.ndarray
     samples: np.ndarray
@@ -76,10 +76,12 @@ def estimate(path: Path) -> Found:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0])
     parser.add_argument(
-        '--plot', metavar='PNG', type=file_to_write, help='where to put a figure of the first recording'
+        '--plot', metavar='PNG', type=file_to_write, help='write a figure of the first recording'
     )
-    path = parser.parse_args(arguments).plot
-    found = [(file.name[:-7], estimate(file)) for file in sorted(folder('asu_two_segment_arm').glob('apr*'))]
+    add_data_option(parser, 'apr_18_data_collect_1.txt')
+    options = parser.parse_args(arguments)
+    path, files = options.plot, sorted(options.data.glob('apr*.txt*'))
+    found = [(file.name.partition('.')[0], estimate(file)) for file in files]
     for name, f in found:
         causal, smooth = (1e3 * np.abs(np.diff(q, axis=0)).max(0) for q in (f.causal, f.plates))
         off = 1e3 * np.sqrt(np.mean((f.wires - f.plates) ** 2, 0))

@@ -1,4 +1,4 @@
-"""What plates and wires of a real arm say, over time, and one gap from near."""
+"""State of a real arm from plates and from wires over time, and a close-up of one gap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEAR = 0.5  # [s] before and after the largest step of the causal estimate
 
 
 def draw(file: str, names: Sequence[str], found: Found) -> None:
-    """All coordinates, and below them the first one where the causal estimate steps most."""
+    """Plot all coordinates, and below a close-up of the first one where the causal estimate steps most."""
     step = found.times[np.abs(np.diff(found.causal[:, 0])).argmax() + 1]
     with plt.style.context(STYLE):
         figure, axes = plt.subplots(len(names) + 1, 1, figsize=(7.0, 9.0), layout='constrained')

@@ -1,4 +1,4 @@
-"""The bar for a model: what anybody would fit first, static gains of all inputs and an offset behind one lag."""
+"""Baseline for a model: static gains of all inputs and an offset, behind one first-order lag."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LAGS = np.geomspace(0.05, 4.0, 60)  # [s]
 
 
 def bar_error(seen: Recording, test: Recording, columns: Iterable[int]) -> Array:
-    """Rms error of some coordinates in `test` of gains and one lag for each, fitted to `seen` by least squares."""
+    """Fit gains and one lag per coordinate to `seen` by least squares; return the rms errors on `test`."""
 
     def features(recording: Recording, lag: float) -> Array:
         followed = follow_evenly(recording.pressure / np.abs(seen.pressure).max(), recording.dt, lag)

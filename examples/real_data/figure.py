@@ -14,7 +14,7 @@ STYLE = Path(__file__).resolve().parents[2] / 'docs' / 'figures' / 'style.mplsty
 
 
 def draw(file: Path, t: Array, names: Sequence[str], measured: Array, model: Array) -> None:
-    """Bends (n, k) [rad] at the times t (n,) [s]."""
+    """Plot bends (n, k) [rad] over the times t (n,) [s]."""
     with plt.style.context(STYLE):
         figure, axes = plt.subplots(figsize=(7, 3))
         for name, seen, said in zip(names, measured.T, model.T, strict=True):

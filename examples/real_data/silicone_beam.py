@@ -1,8 +1,8 @@
-"""A silicone cantilever from its size, its density and one fitted number: python -m examples.real_data.silicone_beam
+"""Predict a loaded silicone cantilever from the unloaded one: python -m examples.real_data.silicone_beam --data FOLDER
 
-Problem: a clamped beam is let go under its own weight, and again with a load on the upper edge of its tip. Of each case
-the frequency [Hz] of the swing and the sag [mm] in which it ends are known. The modulus E (and the damping) are fitted
-to the unloaded beam alone; the loaded one is a prediction. Data and source: ethz_silicone [Dubied et al., RA-L 2022].
+Problem: a clamped beam is released under its own weight, and again with a load on the upper edge of its tip. The
+frequency [Hz] of the swing and the final sag [mm] are measured. The modulus E and the damping are fitted to the
+unloaded beam only, so that the loaded beam is a prediction. Source: Dubied et al., RA-L 2022; see docs/real_data.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import fsolve, least_squares
 
-from examples.real_data.data import folder
+from examples.real_data.data import add_data_option
 from soft_dynamics.array import Array
 from soft_dynamics.description.robot_description import Description, load_description
 from soft_dynamics.robot import Robot
@@ -26,7 +26,7 @@ from soft_estimation.identification.unknowns import apply, select
 
 ROBOT = Path(__file__).with_name('silicone_beam.yaml')
 GRAVITY, RATE, SWING = 9.81, 100, 100  # [m/s^2], [Hz], samples of the swing that are fitted
-SECOND_MOMENT, LENGTH = 0.03**4 / 12, 0.1 / 8  # [m^4], [m] of one arc
+SECOND_MOMENT, LENGTH = 0.03**4 / 12, 0.1 / 8  # of the cross-section [m^4]; of one arc [m]
 CASES = {'unloaded': ('beam_gravity_V2_a.c3d', 0.0), 'loaded': ('beam_load101_V2_a.c3d', 1.00062 / GRAVITY)}
 
 
@@ -39,7 +39,7 @@ class Swing(NamedTuple):
 
 
 def swing_of(height: Array, sag: float) -> Swing:
-    """Frequency and decay of the least damped mode from the lowest point of the first swing on."""
+    """Fit the least damped mode, from the lowest point of the first swing onwards."""
     lowest = int(np.argmin(height[: 3 * RATE // 2]))
     fitted = fit_swing(np.arange(SWING) / RATE, height[lowest : lowest + SWING, None], 2)
     b, c = min((mode for mode in fitted.modes if mode[1] > mode[0] ** 2), key=lambda mode: mode[0])
@@ -47,18 +47,18 @@ def swing_of(height: Array, sag: float) -> Swing:
 
 
 def measured(file: Path) -> Swing:
-    """From the mean height (x) of the three markers on the tip: held at first, still at the end."""
+    """Evaluate the mean height (x) of the three tip markers; the beam is held at the start and at rest at the end."""
     import c3d
 
     with warnings.catch_warnings(), file.open('rb') as handle:
-        warnings.simplefilter('ignore')  # the files have no analog channels, which is no news
+        warnings.simplefilter('ignore')  # c3d warns that the files have no analog channels
         points = np.array([point[:3, 0] for _, point, _ in c3d.Reader(handle).read_frames()], float)
     height = points.mean(axis=1)
     return swing_of(height, float(height[:30].mean() - height[-50:].mean()))
 
 
 def modelled(beam: Description, load: float) -> Swing:
-    """Let go straight."""
+    """Simulate the release from the straight pose."""
     segments = (*beam.segments[:-1], dataclasses.replace(beam.segments[-1], mass=load))
     robot = Robot(dataclasses.replace(beam, segments=segments))
     still = np.zeros(robot.nq)
@@ -68,7 +68,7 @@ def modelled(beam: Description, load: float) -> Swing:
 
 
 def fit(beam: Description, unloaded: Swing) -> Description:
-    """Modulus and damping, each one factor for all arcs, from frequency, sag and decay of the unloaded beam."""
+    """Fit one factor for the modulus and one for the damping to frequency, sag and decay of the unloaded beam."""
     unknowns = select(beam, ['*.stiffness', '*.damping'])
 
     def misfit(x: Array) -> Array:
@@ -79,9 +79,10 @@ def fit(beam: Description, unloaded: Swing) -> Description:
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0]).parse_args(args)
-    data = folder('ethz_silicone')
-    real = {name: measured(data / 'beam' / file) for name, (file, _) in CASES.items()}
+    parser = argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0])
+    add_data_option(parser, *(file for file, _ in CASES.values()))
+    data = parser.parse_args(args).data
+    real = {name: measured(data / file) for name, (file, _) in CASES.items()}
     beam = fit(load_description(ROBOT), real['unloaded'])
     material = beam.segments[0].material
     modulus = material.stiffness[0] * LENGTH / SECOND_MOMENT

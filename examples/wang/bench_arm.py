@@ -1,8 +1,8 @@
-"""Wang's honeycomb arm on a bench without hardware: the virtual rig's plant and a control loop in lock-step.
+"""Simulated test bench of Wang's honeycomb arm: the plant of the virtual rig and a control loop in lock-step.
 
-Every millisecond of simulated time the plant moves; its markers are seen at the rate, with the noise and after the
-delay of the rig's motion capture; the estimator knows nothing else, the law only its estimate and the measured tip. The
-plant is not the law's model, its valves lag, and nobody is told of its load. The log is its truth, for scoring only.
+The plant advances by a millisecond of simulated time per step. The estimator gets only the markers, with rate, noise
+and delay of motion capture. The law gets only the estimate and the measured tip. The plant differs from the model of
+the law, its valves lag, and its load is unmodelled. The log contains the true motion, for scoring only.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from soft_hw_bridge.rig.plant import Plant
 
 MS = 1e-3  # [s] step of the plant
 ARM = sd.load('honeycomb_arm')
-TIP = 'plate4'  # the body at the tip
+TIP = 'plate4'  # the tracked body at the tip
 
 
 @dataclass
 class Log:
-    """What was true after every control cycle, in the frame of the robot file."""
+    """The true motion after each control cycle, in the frame of the robot file."""
 
     t: list[float] = field(default_factory=list)
     q: list[Any] = field(default_factory=list)  # [rad] of the plant's segments
@@ -39,14 +39,14 @@ class Log:
 
 
 class BenchArm:
-    """An arm at rest with a load [kg] at its tip, and a law that is called `rate` times a second."""
+    """An arm at rest with a load [kg] at its tip, and a law called at `rate` [Hz]."""
 
     def __init__(self, law: Any, rate: float, load: float = 0.0, actuate: Actuate | None = None) -> None:
         self.plant, self.loop = Plant(ARM.description, MS, load), ControlLoop(ARM, law, actuate)
         self.estimator, self.tracking, self.log = PoseDifferentiator(ARM), Tracking(ARM), Log()
         self._config, self._random = MocapConfig(), np.random.default_rng(0)
         self._bodies = Mounted(self.plant, list(self.tracking.sensors.values()))
-        self._frames: deque[tuple[float, dict[str, Any]]] = deque()  # seen, and not yet sent
+        self._frames: deque[tuple[float, dict[str, Any]]] = deque()  # measured, not yet delivered
         self._seen, self._millisecond, self._period = 0, 0, round(1.0 / (rate * MS))
         self._command = np.zeros(len(ARM.chamber_names))
         self.advance(0.5)  # at rest
@@ -58,7 +58,7 @@ class BenchArm:
         return self._millisecond * MS
 
     def run(self, seconds: float) -> Log:
-        """Let control and plant run; fails unless the loop follows all the time."""
+        """Run control and plant. Fails if the loop stops following."""
         for _ in range(round(seconds / (self._period * MS))):
             self._sense()
             memory = self.loop.step(self.t)
@@ -70,7 +70,7 @@ class BenchArm:
         return self.log
 
     def advance(self, seconds: float) -> None:
-        """Let time pass with the last command."""
+        """Advance the plant under the last command."""
         for _ in range(round(seconds / MS)):
             self.plant.step(self._command)
             self._millisecond += 1

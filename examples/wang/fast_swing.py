@@ -1,9 +1,9 @@
-"""The fastest swing: all four segments bend both ways by 0.3 rad at 12 pi/5 rad/s, on the virtual rig's plant.
+"""Fast swing of the honeycomb arm: all four segments by 0.3 rad at 12 pi/5 rad/s, on the plant of the virtual rig.
 
-Problem: how fast is the tip, how far and how late is the plant behind the reference, under the configuration law as
-in the paper, the same with the valves' lag made up for, and the predictive law? Symbols: q angles [rad], swing their
-amplitude beside that of the reference [%], delay of the root's angle [ms]. Source: [Wang, sec. IV-C.1, Fig. 14]: the
-tip reaches 7 m/s, half a swing takes 0.4 s, with a steady delay that the paper lays on the valves.
+Problem: find the tip speed and the tracking error and delay of the plant under the configuration law of the paper, the
+same law with compensation of the valve lag, and the predictive law. Symbols: q angles [rad], swing their amplitude
+relative to the reference [%], delay of the angle at the root [ms]. Source: [Wang, sec. IV-C.1, Fig. 14]: the tip
+reaches 7 m/s, half a swing takes 0.4 s, with a constant delay that the paper attributes to the valves.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from soft_dynamics.commands.arguments import file_to_write, number
 
 RATE = 50.0  # [Hz]
 AMPLITUDE, OMEGA = 0.3, 12.0 * np.pi / 5.0  # [rad], [rad/s]
-LEAD_IN, STEADY = 0.5, 2.0  # [s] until the reference is there; until the swing is taken as steady
+LEAD_IN, STEADY = 0.5, 2.0  # [s] until the reference starts; until the swing counts as steady
 
 
 def laws() -> dict[str, tuple[Any, Actuate]]:
-    """Each law with what it does to the valves; the second is the best found by hand for this swing."""
+    """Return each law with its actuation options; the second one was tuned by hand for this swing."""
     made_up = ConfigurationGains((0.5,), (1.0,), (1.0,), lookahead=0.02)
     return {
         'configuration': (ConfigurationLaw(ARM, ConfigurationGains()), Actuate()),
@@ -38,7 +38,7 @@ def laws() -> dict[str, tuple[Any, Actuate]]:
 
 
 def reference(t: np.ndarray) -> np.ndarray:
-    """The second angle of every segment [rad]."""
+    """The second angle of each segment [rad]."""
     return np.asarray(AMPLITUDE * np.sin(OMEGA * t))
 
 
@@ -55,19 +55,19 @@ def swing(law: Any, actuate: Actuate, seconds: float) -> Log:
 
 
 def phasor(t: np.ndarray, y: np.ndarray) -> complex:
-    """Amplitude and phase of the swing in a signal, as a complex number."""
+    """Return amplitude and phase of the swing in a signal, as a complex number."""
     basis = np.stack([np.cos(OMEGA * t), np.sin(OMEGA * t), np.ones_like(t)], 1)
     a, b, _ = np.linalg.lstsq(basis, y, rcond=None)[0]
     return complex(a, -b)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description='The fastest swing.')
-    parser.add_argument('--seconds', type=number(1.0, 1e3), default=8.0, help='of the swing')
-    parser.add_argument('--figure', type=file_to_write, help='PNG to draw')
+    parser = argparse.ArgumentParser(description='Fast swing of the honeycomb arm.')
+    parser.add_argument('--seconds', type=number(1.0, 1e3), default=8.0, help='duration of the swing [s]')
+    parser.add_argument('--figure', type=file_to_write, help='PNG of the result')
     options = parser.parse_args(argv)
 
-    print('paper: 50 Hz, 0.3 sin(12 pi/5 t) rad, tip up to 7 m/s, half a swing in 0.4 s, a steady delay')
+    print('paper: 50 Hz, 0.3 sin(12 pi/5 t) rad, tip up to 7 m/s, half a swing in 0.4 s, a constant delay')
     with panels(options.figure, (1, 3), (7.2, 2.6)) as axes:
         for axis, (name, law) in zip(axes, laws().items(), strict=True):
             log = swing(*law, options.seconds)

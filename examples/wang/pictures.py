@@ -1,4 +1,4 @@
-"""Panels of a figure that is drawn only if somebody wants it."""
+"""Panels of an optional figure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STYLE = Path(__file__).resolve().parents[2] / 'docs' / 'figures' / 'style.mplsty
 
 @contextmanager
 def panels(file: str | None, shape: tuple[int, int], size: tuple[float, float]) -> Iterator[list[Any]]:
-    """Axes of a figure that is written to `file` at the end; without a file as many times None."""
+    """Yield the axes of a figure, written to `file` at the end; without a file, yield None for each panel."""
     if not file:
         yield [None] * (shape[0] * shape[1])
         return

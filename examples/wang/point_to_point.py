@@ -1,9 +1,9 @@
-"""From rest to three random poses with unknown loads at the tip, at 20 Hz, on the virtual rig's plant.
+"""From rest to three random poses with unmodelled loads at the tip, at 20 Hz, on the plant of the virtual rig.
 
-Problem: the tip is sent to three poses that the arm took under random pressures, with 0, 100, 200 and 500 g that the
-controller does not know of; how far from each does it come to rest, under the task law and the predictive one?
-Symbols: e distance [mm] and angle [deg] between the plant's tip and the target, mean over the last second. Source:
-[Wang, sec. IV-C.2, Fig. 15], which shows the curves and gives no number.
+Problem: the tip moves to three poses that the arm reached under random pressures, with unmodelled loads of 0, 100, 200
+and 500 g. Find the final error under the task law and the predictive law. Symbols: e distance [mm] and angle [deg]
+between the tip of the plant and the target, mean over the last second. Source: [Wang, sec. IV-C.2, Fig. 15], which
+shows curves without numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LAWS: dict[str, Any] = {
 
 
 def reach(law: Any, X_WR: np.ndarray, load: float, seconds: float) -> tuple[np.ndarray, np.ndarray]:
-    """Time since the start [s], and distance [mm] and angle [deg] of the tip from the target (samples, 2)."""
+    """Return time since the start [s], and distance [mm] and angle [deg] of the tip from the target (samples, 2)."""
     arm = BenchArm(law, RATE, load)
     start = arm.t
     arm.loop.follow(start, PosePath(start, arm.loop.present(start).X_WT, [X_WR], SPEED, ANGULAR_SPEED))
@@ -45,12 +45,12 @@ def reach(law: Any, X_WR: np.ndarray, load: float, seconds: float) -> tuple[np.n
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description='Point to point with unknown loads.')
-    parser.add_argument('--seconds', type=number(0.5, 1e3), default=15.0, help='given to reach a target')
+    parser = argparse.ArgumentParser(description='Point to point with unmodelled loads.')
+    parser.add_argument('--seconds', type=number(0.5, 1e3), default=15.0, help='time to reach a target [s]')
     parser.add_argument('--targets', type=number(1, 100, int), default=3)
-    parser.add_argument('--loads', type=number(0.0, 5.0), nargs='+', default=LOADS, help='[kg]')
+    parser.add_argument('--loads', type=number(0.0, 5.0), nargs='+', default=LOADS, help='tip loads [kg]')
     parser.add_argument('--laws', nargs='+', default=list(LAWS), choices=LAWS)
-    parser.add_argument('--figure', type=file_to_write, help='PNG to draw')
+    parser.add_argument('--figure', type=file_to_write, help='PNG of the result')
     options = parser.parse_args(argv)
 
     print(f'paper: {RATE:.0f} Hz, curves only (Fig. 15); wanted here: {TARGET[0]:g} mm and {TARGET[1]:g} deg')
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                             axis = axes[row * options.targets + k]
                             axis.semilogy(t, off[:, row], lw=0.9, label=f'{1e3 * load:.0f} g')
                             axis.set(xlabel='t [s]', ylabel=f'error [{unit}]', title=f'target {k + 1}, {law}')
-            print(f'{law:12s}worst of all: {worst[1]:.2f} deg and {worst[0]:.2f} mm')
+            print(f'{law:12s}worst: {worst[1]:.2f} deg and {worst[0]:.2f} mm')
         if axes[0] is not None:
             axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc='outside lower center', ncols=4)
 

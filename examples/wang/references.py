@@ -1,4 +1,4 @@
-"""What Wang's arm is asked to do: the references of section IV-C, made as the paper made them."""
+"""The references of Wang's section IV-C, generated as in the paper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from soft_dynamics.array import Array
 from soft_estimation.inverse_kinematics.pose_tracking import Tracking
 from soft_hw_bridge.rig.plant import Plant
 
-SINUSOIDS: dict[str, Callable[[float], tuple[float, float]]] = {  # both angles of every segment [rad]
+SINUSOIDS: dict[str, Callable[[float], tuple[float, float]]] = {  # both angles of each segment [rad]
     'first swings': lambda t: (0.3 * np.sin(2.0 * np.pi / 15.0 * t), 0.1),
     'second swings': lambda t: (0.1, 0.3 * np.sin(2.0 * np.pi / 15.0 * t)),
     'circle': lambda t: (0.3 * np.cos(np.pi / 8.0 * t), 0.3 * np.sin(np.pi / 8.0 * t)),
@@ -23,7 +23,7 @@ SETTLING, DRAWING = 12.0, 60.0  # [s]
 
 
 def random_targets(count: int = 3, seed: int = 7) -> list[Array]:
-    """Poses of the tip of the unloaded arm under random pressures up to four fifths of the largest."""
+    """Return poses of the unloaded tip under random pressures up to 80 % of the maximum."""
     random = np.random.default_rng(seed)
     targets = []
     for _ in range(count):
@@ -36,7 +36,7 @@ def random_targets(count: int = 3, seed: int = 7) -> list[Array]:
 
 
 def star(count: int = STAR_POSES) -> list[Array]:
-    """The first of 500 poses of the tip while slow inflation makes it draw a star 0.6 m wide, from its top vertex."""
+    """Return the first of 500 tip poses while slow inflation draws a star 0.6 m wide, from its top vertex."""
     angle = 0.5 * np.pi + 0.8 * np.pi * np.arange(6)
     corners = 0.5 * STAR_WIDTH / np.sin(0.4 * np.pi) * np.stack([np.cos(angle), np.sin(angle)], 1)
     plant, allocate, bend = Plant(ARM.description, MS), Allocation(ARM), np.zeros(2)
@@ -52,7 +52,7 @@ def star(count: int = STAR_POSES) -> list[Array]:
 
 
 def _bend_to(xy: Array, bend: Array) -> Array:
-    """The same two angles for every segment that bring the model's tip to x, y: Newton's method."""
+    """Return two angles, equal for all segments, that bring the tip of the model to x, y: Newton's method."""
     for _ in range(20):
         q = np.tile(bend, 4)
         J = ARM.jacobian(q, 'tip')[3:5].reshape(2, 4, 2).sum(1)
@@ -61,5 +61,5 @@ def _bend_to(xy: Array, bend: Array) -> Array:
 
 
 def _tip(plant: Plant) -> Array:
-    """The true pose of the tip in the frame of the robot file."""
+    """Return the true pose of the tip in the frame of the robot file."""
     return Tracking(ARM).frame_pose(TIP, plant.poses()[-1])

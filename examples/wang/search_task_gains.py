@@ -1,9 +1,9 @@
-"""The best gains of the task law for the star with 500 g: what the predictive law is compared with.
+"""Search for the best gains of the task law on the star with 500 g, as a fair opponent of the predictive law.
 
-Problem: which gains make the task law follow the star of `star.py` best, at 20 Hz and with the same estimator and
-limits as every other run? First the two that matter most over a grid, then the others one by one around the best.
+Problem: find the gains with which the task law follows the star of `star.py` best, at 20 Hz with the estimator and the
+limits of all other runs. First a grid over the two most important gains, then the others one by one around the best.
 Symbols: K_P [1/s], damping in damping coefficients of the arm, the other fields of `TaskGains`. Source: [Wang, sec.
-III-B, eq. 19], whose gains the paper does not give.
+III-B, eq. 19]; the paper does not give its gains.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def candidates() -> Iterator[dict[str, Any]]:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Search for the best gains of the task law.')
     parser.add_argument('--load', type=number(0.0, 5.0), default=0.5, help='[kg]')
-    parser.add_argument('--most', type=number(1, 1e4, int), default=1000, help='candidates to try')
-    parser.add_argument('--poses', type=number(2, 1e4, int), default=500, help='of the star to follow')
+    parser.add_argument('--most', type=number(1, 1e4, int), default=1000, help='number of candidates')
+    parser.add_argument('--poses', type=number(2, 1e4, int), default=500, help='number of poses of the star')
     options = parser.parse_args(argv)
 
     poses, best = star(options.poses), (np.inf, {})

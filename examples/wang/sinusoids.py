@@ -1,9 +1,8 @@
-"""Four sinusoidal references for all eight angles of the honeycomb arm, at 50 Hz, on the virtual rig's plant.
+"""Four sinusoidal references for all eight angles of the honeycomb arm, at 50 Hz, on the plant of the virtual rig.
 
-Problem: the two angles of every segment swing, draw a circle, or draw a figure of eight; how far is the plant from the
-reference once it has caught up, under the configuration law and under the predictive one? Symbols: q angles of the
-segments [rad], RMS over time, of all angles and of the worst one. Source: [Wang, sec. IV-C.1, Fig. 13], which shows
-the curves and gives no number.
+Problem: the two angles of each segment swing, draw a circle, or draw a figure of eight. Find the tracking error after
+the start-up under the configuration law and the predictive law. Symbols: q angles of the segments [rad], RMS over time,
+of all angles and of the worst angle. Source: [Wang, sec. IV-C.1, Fig. 13], which shows curves without numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from soft_control.references import JointPath
 from soft_dynamics.commands.arguments import file_to_write, number
 
 RATE = 50.0  # [Hz] as in the paper
-CATCH_UP = 2.0  # [s] given to reach the reference, and as long again before errors count
+CATCH_UP = 2.0  # [s] to reach the reference; errors count after twice this time
 TARGET = 0.02  # [rad]
 LAWS = ('configuration', 'predictive')
 
@@ -35,7 +34,7 @@ def make_law(name: str) -> Any:
 
 
 def follow(law: Any, reference: str, seconds: float) -> tuple[Log, np.ndarray]:
-    """What the plant did, and what was wanted of it (samples, 8) [rad]; time 0 is the start of the reference."""
+    """Return measured and wanted angles (samples, 8) [rad]; time 0 is the start of the reference."""
 
     def wanted(t: float) -> np.ndarray:
         return np.tile(SINUSOIDS[reference](t), 4)
@@ -51,16 +50,18 @@ def follow(law: Any, reference: str, seconds: float) -> tuple[Log, np.ndarray]:
 
 
 def errors(log: Log, wanted: np.ndarray) -> np.ndarray:
-    """RMS error of every angle [rad]."""
+    """Return the RMS error of each angle [rad]."""
     counts = np.array(log.t) > CATCH_UP
     return np.asarray(np.sqrt(np.mean((np.array(log.q) - wanted)[counts] ** 2, axis=0)))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description='Four sinusoidal references.')
-    parser.add_argument('--seconds', type=number(CATCH_UP + 0.5, 1e3), default=30.0, help='of each reference')
+    parser.add_argument(
+        '--seconds', type=number(CATCH_UP + 0.5, 1e3), default=30.0, help='duration of each reference [s]'
+    )
     parser.add_argument('--laws', nargs='+', default=LAWS, choices=LAWS)
-    parser.add_argument('--figure', type=file_to_write, help='PNG to draw')
+    parser.add_argument('--figure', type=file_to_write, help='PNG of the result')
     options = parser.parse_args(argv)
 
     print(f'paper: {RATE:.0f} Hz, curves only (Fig. 13); wanted here: RMS <= {TARGET} rad')

@@ -1,9 +1,9 @@
-"""A star 0.6 m wide drawn by the tip, with unknown loads, at 20 Hz, on the virtual rig's plant.
+"""A star 0.6 m wide, drawn by the tip with unmodelled loads, at 20 Hz, on the plant of the virtual rig.
 
-Problem: 500 poses that the tip took while slow inflation drew a star are to be followed, one each 50 ms, with 0, 100,
-200 and 500 g that the controller does not know of; how far is the tip off, under the task law and the predictive one?
-Symbols: e distance [mm] and angle [deg] from the plant's tip to the pose of the moment, RMS over the star. Source:
-[Wang, sec. IV-C.2, Fig. 16], which shows curves and no number; they worsen with the load, most at the vertices.
+Problem: follow 500 poses, one per 50 ms, that the tip reached while slow inflation drew a star, with unmodelled loads
+of 0, 100, 200 and 500 g. Find the tracking error under the task law and the predictive law. Symbols: e distance [mm]
+and angle [deg] from the tip of the plant to the current pose, RMS over the star. Source: [Wang, sec. IV-C.2, Fig. 16],
+which shows curves without numbers; the error grows with the load, most at the vertices.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from soft_dynamics.commands.arguments import file_to_write, number
 from soft_dynamics.geometry.se3 import pose_error
 
 APPROACH = 8.0  # [s] from rest to the first pose
-UNBOUND = 100.0  # [m/s or rad/s] the poses themselves set the speed: one a cycle
+UNBOUND = 100.0  # [m/s or rad/s] the poses set the speed: one per cycle
 
 
 def draw(
     law: Any, poses: Sequence[np.ndarray], load: float, actuate: Actuate | None = None
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Path of the tip (samples, 3) [m], errors [mm], [deg] (samples, 2), and CPU time of a control cycle [s]."""
+    """Return the path of the tip (samples, 3) [m], errors [mm], [deg] (samples, 2), CPU time of a control cycle [s]."""
     arm = BenchArm(law, RATE, load, actuate)
     arm.loop.follow(arm.t, PosePath(arm.t, arm.loop.present(arm.t).X_WT, [poses[0]], 0.15, 1.0))
     arm.run(APPROACH)
@@ -45,7 +45,7 @@ def draw(
 
 
 class Clock:
-    """Takes the CPU time of every step of a control loop."""
+    """Measures the CPU time of each step of a control loop."""
 
     def __init__(self, loop: Any) -> None:
         self.taken: list[float] = []
@@ -60,11 +60,11 @@ class Clock:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description='A star with unknown loads.')
+    parser = argparse.ArgumentParser(description='A star with unmodelled loads.')
     parser.add_argument('--loads', type=number(0.0, 5.0), nargs='+', default=LOADS, help='[kg]')
-    parser.add_argument('--poses', type=number(2, 1e4, int), default=500, help='of the star to follow')
+    parser.add_argument('--poses', type=number(2, 1e4, int), default=500, help='number of poses of the star')
     parser.add_argument('--laws', nargs='+', default=list(LAWS), choices=LAWS)
-    parser.add_argument('--figure', type=file_to_write, help='PNG to draw')
+    parser.add_argument('--figure', type=file_to_write, help='PNG of the result')
     options = parser.parse_args(argv)
 
     print(f'paper: {RATE:.0f} Hz, 500 poses, 0.6 m, curves only (Fig. 16)')

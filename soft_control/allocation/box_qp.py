@@ -1,4 +1,4 @@
-"""A strictly convex quadratic in a box, solved exactly: the kernel under the pressure allocation."""
+"""Box-constrained quadratic program, solved exactly by an active set: the kernel of the pressure allocation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _newton_direction(H: Array, g: Array, held: Flags, L: Array, d: Array) -> No
 
 @njit(cache=True)
 def _step(x: Array, d: Array, low: Array, high: Array, held: Flags) -> bool:
-    """Go along d to the minimum or to the first bound, which then holds its variable; False if one did."""
+    """Move along d to the minimum, or to the first bound and hold that variable; return False in the second case."""
     length, blocking = 1.0, -1
     for i in range(x.size):
         room = (low[i] if d[i] < 0.0 else high[i]) - x[i]
@@ -62,7 +62,7 @@ def _step(x: Array, d: Array, low: Array, high: Array, held: Flags) -> bool:
 
 @njit(cache=True)
 def _gradient(H: Array, f: Array, x: Array, g: Array) -> None:
-    """Write g = H x - f; for so few numbers BLAS takes longer to begin than this to end."""
+    """Write g = H x - f. At this size a loop is faster than a BLAS call."""
     for i in range(x.size):
         g[i] = -f[i]
         for j in range(x.size):
@@ -71,10 +71,10 @@ def _gradient(H: Array, f: Array, x: Array, g: Array) -> None:
 
 @njit(cache=True)
 def minimise_in_box(H: Array, f: Array, low: Array, high: Array, x: Array) -> int:
-    """Write the x of least x^T H x/2 - f^T x with low <= x <= high; return the number of steps.
+    """Write the x that minimises x^T H x/2 - f^T x with low <= x <= high; return the number of steps.
 
-    Primal active set: H must be positive definite. It begins with the free minimum cut off at the bounds, so that
-    few steps are left; whatever happens, x ends inside the box.
+    Primal active-set method; H must be positive definite. It starts from the unconstrained minimum, clipped to the
+    bounds, so few steps remain. x always ends inside the box.
     """
     n = f.size
     held = np.zeros(n, np.int64)

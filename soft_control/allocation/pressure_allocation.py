@@ -1,13 +1,14 @@
 """From generalised forces to chamber pressures within limits: the inverse of tau = A(q) p.
 
-Three wishes, each weighing far less than the one before it:
+Three objectives, each with far less weight than the one before it:
 
-1. the forces:         |W (A p - tau)|, in the least squares sense where a limit or the robot stands against it;
-2. no idle tension:    the modes of a segment's chambers that make no force, but for all of them together, stay out.
-                       For Wang's four chambers that is p1 + p4 = p2 + p3, for Jensen's p0 + p1 = p2 + p3;
-3. co-contraction:     the rest of the freedom brings the mean pressure near the wished level, which sets the stiffness.
+1. forces:             minimise |W (A p - tau)|; least squares if a limit or the robot prevents an exact solution;
+2. no idle tension:    suppress pressure modes of a segment that make no force, except all chambers together.
+                       For Wang's four chambers this gives p1 + p4 = p2 + p3, for Jensen's p0 + p1 = p2 + p3;
+3. co-contraction:     use the remaining freedom to bring the mean pressure near the desired level, which sets the
+                       stiffness.
 
-With level 0, Wang's eq. 22 and Jensen's eq. 24 come out as the pressures with a vented chamber in each segment.
+With level 0, this gives Wang's eq. 22 and Jensen's eq. 24: the pressures with a vented chamber in each segment.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from soft_dynamics.robot import Robot
 
 from .box_qp import minimise_in_box
 
-BALANCE, EASE = 1e-2, 1e-7  # [-] weights of the second and third wish, squared, beside 1 for the first
+BALANCE, EASE = 1e-2, 1e-7  # [-] squared weights of objectives 2 and 3; objective 1 has 1
 
 
 class Allocation:
     """Pressures of one robot.
 
-    level: co-contraction, 0 (pressures as low as can be) to 1 (as high as can be).
-    weights (nq,): how much each force counts when not all can be had; forces of a moving base never count.
+    level: co-contraction, from 0 (lowest pressures) to 1 (highest).
+    weights (nq,): weight of each force if not all are feasible; forces on a moving base have weight 0.
     """
 
     def __init__(self, robot: Robot, level: float = 0.0, weights: Array | None = None) -> None:
@@ -46,16 +47,16 @@ class Allocation:
         A = w[:, None] * robot.actuation(generic_pose(robot))
         largest = float(np.max(np.linalg.norm(A, axis=0)))
         if not largest > 0.0:
-            raise ValueError('weights: no chamber works on a force that counts')
+            raise ValueError('weights: no chamber acts on a force with weight > 0')
         self._unit = actuation.pressure_max - actuation.pressure_min
         self._weights = w / (largest * self._unit)
         self._blocks = _blocks(A)
         self._idle = _idle_modes(A, self._blocks)
 
     def __call__(self, A: Array, tau: Array, low: Array | None = None, high: Array | None = None) -> Array:
-        """Pressures [Pa] for the forces tau (nq,) under the matrix A (nq, chambers) of the present pose.
+        """Return pressures [Pa] for the forces tau (nq,), with the matrix A (nq, chambers) of the current pose.
 
-        low, high: bounds of this moment inside the robot's own, for example what the slew rate leaves.
+        low, high: current bounds within the robot's own, for example from the slew rate.
         """
         p = np.empty(self.low.size)
         lowest = self.low if low is None else low
@@ -66,17 +67,17 @@ class Allocation:
 
 
 def first_actuated(robot: Robot) -> int:
-    """Index of the first coordinate that chambers may work on: after those of a moving base."""
+    """Return the index of the first coordinate that chambers can act on: after those of a moving base."""
     return 0 if robot.description.base.type == 'fixed' else 6
 
 
 def generic_pose(robot: Robot) -> Array:
-    """A slightly bent pose: no entry of its actuation matrix is zero by chance, no pose is singular."""
+    """Return a slightly bent pose, which is not singular and whose actuation matrix has no accidental zeros."""
     return robot.rest + 1e-3 * np.cos(np.arange(robot.nq))
 
 
 def _blocks(A: Array) -> Array:
-    """Label of each chamber: those with the same label work, directly or through others, on the same forces."""
+    """Return a label per chamber; chambers with the same label act, directly or through others, on the same forces."""
     label = np.arange(A.shape[1])
     for row in np.abs(A) > 1e-9 * np.max(np.abs(A)):
         touched = np.unique(label[row])
@@ -86,7 +87,7 @@ def _blocks(A: Array) -> Array:
 
 
 def _idle_modes(A: Array, label: Array) -> Array:
-    """Projector (chambers, chambers) on the pressures without force, except those equal in a whole block."""
+    """Return the projector (chambers, chambers) on pressures without force, except equal pressure in a block."""
     projector = np.zeros((label.size, label.size))
     for block in range(label.max() + 1):
         own = np.flatnonzero(label == block)
@@ -94,7 +95,7 @@ def _idle_modes(A: Array, label: Array) -> Array:
         null = Vt[np.count_nonzero(sigma > 1e-6 * sigma[0]) :].T
         even = null @ (null.T @ np.ones(own.size))
         P = null @ null.T
-        if even @ even > 0.5 * own.size:  # all together make no force either: that is co-contraction
+        if even @ even > 0.5 * own.size:  # equal pressures make no force either: that is co-contraction
             P -= np.outer(even, even) / (even @ even)
         projector[np.ix_(own, own)] = P
     return projector

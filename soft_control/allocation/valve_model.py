@@ -1,4 +1,4 @@
-"""What commands make of the pressures, T dp/dt = c - p, and whether the valves do what they are told."""
+"""Valve model, T dp/dt = c - p, and a check that the valves follow their commands."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from numba import njit
 from soft_dynamics.array import Array
 from soft_dynamics.description.robot_description import Description
 
-_INFLATED = 0.05  # of the largest pressure: chambers with more are looked at
-_EMPTY = 0.3  # of what a chamber should have: with less in all of them ...
-_EMPTY_TIME, _EMPTY_LAGS = 0.5, 5.0  # [s], [-] ... for so long, and so many valve lags, nobody follows
+_INFLATED = 0.05  # relative to the largest pressure: check chambers above this
+_EMPTY = 0.3  # relative to the expected pressure: with less in all chambers ...
+_EMPTY_TIME, _EMPTY_LAGS = 0.5, 5.0  # [s], [-] ... for this time plus this many lags, report a fault
 
 
 class Valves:
-    """Pressures as the model has them, beside the measured ones once somebody measures.
+    """Modelled pressures, and measured ones once they arrive.
 
-    A pressure bridge that is gone, stopped, waits for a new start, or has no air leaves the chambers empty whatever is
-    commanded. To go on then would fill them again by surprise, so both silence and empty chambers are faults. One
-    chamber that does not follow is not: the bridge tells of it.
+    If the pressure bridge is gone, stopped, waiting for a restart, or without air, the chambers stay empty whatever the
+    command. When the bridge recovers, a controller that kept commanding would inflate them unexpectedly. So silence and
+    empty chambers are faults. A single chamber that does not follow is not; the bridge reports it.
     """
 
     def __init__(self, robot: Description) -> None:
@@ -32,19 +32,19 @@ class Valves:
         self.begin(np.zeros(len(actuation.chambers)))
 
     def begin(self, pressure: Array) -> None:
-        """Forget everything; the chambers have these pressures [Pa]."""
+        """Reset; the chambers have these pressures [Pa]."""
         self.pressure = pressure.copy()
         self._measured: Array = np.full(pressure.size, np.nan)  # [Pa]
         self._measured_t = math.inf  # [s] of the last measurement
-        self._followed_t = math.inf  # [s] of the last one that was not empty
+        self._followed_t = math.inf  # [s] of the last measurement in which chambers were not empty
 
     def advance(self, dt: float, command: Array) -> None:
-        """Let time pass with a command [Pa]."""
+        """Advance the model by dt [s] with a command [Pa]."""
         part = 1.0 - math.exp(-dt / self._lag) if self._lag > 0.0 else 1.0
         self.pressure = self.pressure + part * (command - self.pressure)
 
     def measured(self, t: float, pressure: Array) -> None:
-        """Take what was measured [Pa] at time t. What is not finite was not measured, and counts as empty."""
+        """Take the measured pressures [Pa] at time t. Values that are not finite count as not measured and empty."""
         if pressure.size != self.pressure.size:
             raise ValueError(f'pressure: expected {self.pressure.size} numbers, got {pressure.size}')
         measured, empty = _look(self.pressure, pressure, self._inflated)
@@ -55,15 +55,15 @@ class Valves:
         self._measured_t, self._measured = t, np.clip(pressure, *self._range)
 
     def bounds(self) -> tuple[Array, Array]:
-        """Return (least, most) [Pa] of model and measurement: a stuck chamber sensor is not held against the state."""
+        """Return (least, most) [Pa] of model and measurement, so that a stuck sensor does not discredit the state."""
         return np.fmin(self.pressure, self._measured), np.fmax(self.pressure, self._measured)
 
     def fault(self, t: float) -> str:
-        """Say why commands are of no use at time t; '' if they are, or if nobody has measured yet."""
+        """Return why commands have no effect at time t, or ''; also '' before the first measurement."""
         if t - self._measured_t > self._timeout:
             return f'no measured pressures for {self._timeout:g} s'
         if self._measured_t - self._followed_t > self._patience:
-            return 'chambers that stay empty'
+            return 'chambers stay empty'
         return ''
 
 
@@ -71,9 +71,9 @@ class Valves:
 def reachable(
     limits: tuple[float, float], last: Array, reach: float, p: Array, k: float, bounds: Array
 ) -> None:
-    """Write the least and the largest pressures (2, chambers) that commands c = p + k (bound - p) can aim at.
+    """Write the bounds (2, chambers) of the pressures that commands c = p + k (bound - p) can aim at.
 
-    Commands are within the limits and no further than `reach` from the last ones.
+    Commands stay within the limits and within `reach` of the last ones.
     """
     low, high = limits
     for i in range(p.size):
@@ -83,9 +83,9 @@ def reachable(
 
 @njit(cache=True, error_model='numpy')
 def _look(expected: Array, measured: Array, inflated: float) -> tuple[bool, bool]:
-    """(whether any chamber was measured, whether all that should be inflated are empty)."""
+    """Return (any chamber was measured, all chambers that should be inflated are empty)."""
     any_measured, any_inflated, any_there = False, False, False
-    for wanted, found in zip(expected, measured):  # noqa: B905, numba knows no strict
+    for wanted, found in zip(expected, measured):  # noqa: B905, numba has no strict
         is_measured = math.isfinite(found)
         any_measured |= is_measured
         if abs(wanted) > inflated:

@@ -1,9 +1,9 @@
-"""Tracking of the coordinates: PID and the model's feed-forward.
+"""Tracking of the coordinates: PID and model feed-forward.
 
 tau = Kp e + Kd e' + Ki int e + M(q) qdd_r + C(q, qd) qd_r + g(q) + k(q_r) + d(q, qd_r)          [Wang, eq. 9]
 
-with e = q_r - q and the Christoffel C (half of dc/dqd): C multiplies the reference's rate, so its choice matters.
-k is the whole elastic law, measured from the springs' rest, and d the whole damper law.
+with e = q_r - q and the Christoffel matrix C (half of dc/dqd). The choice of C matters, because it multiplies the rate
+of the reference. k is the whole elastic law, from the rest of the springs, and d the whole damper law.
 """
 
 from __future__ import annotations
@@ -22,40 +22,38 @@ from ..references import JointPath, JointSample
 from ..safety.state_machine import State
 from .pid_feedback import add_feedback
 
-_PHASE = 0.6  # [rad] a swing may turn on by this much until feedback acts on it; more would drive it
-_QUARTER = 1.0  # [rad] from about here on a force against the deflection acts along the rate
+_PHASE = 0.6  # [rad] largest phase delay of feedback on a swing; more would excite it
+_QUARTER = 1.0  # [rad] with about this delay, a force against the deflection acts along the rate
 
 
 @dataclass(frozen=True)
 class ConfigurationGains:
-    """Gains in terms of the robot's own springs and dampers: one number, or one per coordinate."""
+    """Gains relative to the springs and dampers of the robot: one number, or one per coordinate."""
 
     proportional: tuple[float, ...] = field(
-        default=(1.0,), metadata={'doc': 'Kp, in stiffnesses of the coordinate', 'unit': '-'}
+        default=(1.0,), metadata={'doc': 'Kp, in multiples of the stiffness of the coordinate', 'unit': '-'}
     )
     derivative: tuple[float, ...] = field(
-        default=(0.5,), metadata={'doc': 'Kd, in damping coefficients of the coordinate', 'unit': '-'}
+        default=(0.5,), metadata={'doc': 'Kd, in multiples of the damping of the coordinate', 'unit': '-'}
     )
     integral: tuple[float, ...] = field(
-        default=(2.0,), metadata={'doc': 'Ki, in stiffnesses of the coordinate', 'unit': '1/s'}
+        default=(2.0,), metadata={'doc': 'Ki, in multiples of the stiffness of the coordinate', 'unit': '1/s'}
     )
-    windup_time: float = field(
-        default=0.2, metadata={'doc': 'time in which the integral gives way to saturation', 'unit': 's'}
-    )
+    windup_time: float = field(default=0.2, metadata={'doc': 'time constant of the anti-windup', 'unit': 's'})
     lookahead: float = field(
         default=0.0,
-        metadata={'doc': 'the feed-forward is that of the reference this much later', 'unit': 's'},
+        metadata={'doc': 'time by which the feed-forward looks ahead in the reference', 'unit': 's'},
     )
 
     def eased(self, robot: Robot, delay: float) -> ConfigurationGains:
-        """Gains that do not drive the slowest swing of a robot when feedback acts `delay` seconds late.
+        """Return gains that do not excite the slowest swing of a robot when feedback acts `delay` seconds late.
 
-        Of Kp, Kd and Ki those that somebody has chosen stay as they are.
+        Kp, Kd or Ki that differ from their defaults stay unchanged.
         """
         swing = slowest_swing(robot)
         phase = abs(swing) * delay
         share = min(1.0, (_PHASE / max(phase, 1e-9)) ** 2)
-        if phase > _QUARTER:  # it takes from the swing's own damping, then no more than half of that
+        if phase > _QUARTER:  # it reduces the damping of the swing: by half at most
             share = min(share, -swing.real / abs(swing) / math.sin(min(phase, 0.5 * math.pi)))
         usual = ConfigurationGains()
         kp, kd, ki = (
@@ -79,7 +77,7 @@ class ConfigurationGains:
 
 
 class ConfigurationLaw:
-    """Generalised forces that make a robot follow a JointPath."""
+    """Generalised forces for following a JointPath."""
 
     def __init__(self, robot: Robot, gains: ConfigurationGains) -> None:
         self.robot, self.gains = robot, gains
@@ -95,17 +93,17 @@ class ConfigurationLaw:
         self._wanted: Array = np.zeros(robot.nq)
 
     def rest(self, state: State) -> JointSample:
-        """Return the reference that leaves the robot where it is."""
+        """Return a reference that holds the current coordinates."""
         zero = np.zeros_like(state.q)
         return JointSample(state.q, zero, zero)
 
     def start(self, t: float, state: State, reference: JointPath, tau: Array) -> None:
-        """Choose the integral so that the first forces are those that act already."""
+        """Choose the integral so that the first forces equal the present ones."""
         self._integral = np.zeros(self.robot.nq)
         self._integral = tau - self.forces(t, 0.0, state, reference)
 
     def forces(self, t: float, dt: float, state: State, reference: JointPath) -> Array:
-        """Return tau of eq. 9, dt seconds after the last call."""
+        """Return tau of eq. 9 at time t, dt seconds after the previous call."""
         q, qd, now, lookahead = state.q, state.qd, reference.sample(t), self.gains.lookahead
         ahead = reference.sample(t + lookahead) if lookahead else now
         self._wanted = self.robot.tracking_forces(q, qd, *ahead)
@@ -113,32 +111,32 @@ class ConfigurationLaw:
         return self._wanted
 
     def applied(self, dt: float, tau: Array) -> None:
-        """Learn which forces the limits left: the integral gives way by back-calculation."""
+        """Take the forces that the limits allowed, and reduce the integral by back-calculation."""
         self._integral = self._integral + (tau - self._wanted) * min(dt / self.gains.windup_time, 1.0)
 
 
 def per_coordinate(name: str, values: tuple[float, ...], nq: int) -> Array:
-    """One number per coordinate from one for all, or from a list."""
+    """Return one number per coordinate, from a single number or a list."""
     if len(values) not in (1, nq):
         raise ValueError(f'{name} must have 1 or {nq} entries, got {len(values)}')
     return np.broadcast_to(np.asarray(values, np.float64), (nq,)).copy()
 
 
 def stiffness_scale(robot: Robot) -> Array:
-    """Diagonal of dk/dq near rest [N m/rad or N/m]."""
+    """Return the diagonal of dk/dq near rest [N m/rad or N/m]."""
     h, q = 1e-5, generic_pose(robot)
     steps = h * np.eye(robot.nq)
     return np.maximum(np.diag(robot.elastic(q + steps) - robot.elastic(q - steps)) / (2.0 * h), 0.0)
 
 
 def damping_scale(robot: Robot) -> Array:
-    """Diagonal of dd/dqd near rest [N m s/rad or N s/m]."""
+    """Return the diagonal of dd/dqd near rest [N m s/rad or N s/m]."""
     q = np.tile(generic_pose(robot), (robot.nq, 1))
     return np.maximum(np.diag(robot.damping(q, np.eye(robot.nq))), 0.0)
 
 
 def slowest_swing(robot: Robot) -> complex:
-    """Eigenvalue of the slowest mode that swings at rest [rad/s]; 0 if none does, or the modes are not known."""
+    """Return the eigenvalue [rad/s] of the slowest oscillating mode at rest; 0 if there is none or it is unknown."""
     q, zero = generic_pose(robot), np.zeros(robot.nq)
     try:
         A, _ = robot.linearize(q, zero, robot.inverse_dynamics(q, zero, zero))

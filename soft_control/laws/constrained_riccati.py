@@ -1,12 +1,12 @@
-"""The best commands over a horizon within limits: a Riccati recursion whose every step is a quadratic in a box.
+"""Optimal commands over a horizon within limits: a Riccati recursion with a box-constrained quadratic in each step.
 
-Around a nominal motion, x_{k+1} = F_k x_k + G_k c_k with x and c counted from it, the cost of a motion is
+x and c are deviations from a nominal motion, x_{k+1} = F_k x_k + G_k c_k. The cost is
 
     sum over k of  x+^T Q_k x+/2 + q_k^T x+ + |v_k + A c_k - x_k^tau|_R^2/2 + ease |c_k + away_k|^2/2,   x+ = x_{k+1},
 
-and low_k <= c_k <= high_k. Going back from the end, each step's command is found in its box exactly, and those of its
-parts that no limit holds answer to the state linearly: differential dynamic programming with limited controls, after
-Tassa, Mansard, Todorov (2014). x^tau are the last entries of x: the forces behind the valves.
+with low_k <= c_k <= high_k. The backward pass solves the command of each step exactly within its box; components at
+no limit respond to the state linearly. This is control-limited differential dynamic programming after Tassa, Mansard,
+Todorov (2014). x^tau are the last entries of x: the forces behind the valves.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Horizon(NamedTuple):
 
     F: Array  # (N, m, m)
     G: Array  # (N, m, c)
-    Q: Array  # (N, m, m) of the state that step k leads to
+    Q: Array  # (N, m, m) cost of the state after step k
     q: Array  # (N, m)
-    A: Array  # (n, c) forces of the commands
+    A: Array  # (n, c) forces per command
     R: Array  # (n,)
     v: Array  # (N, n) nominal A c - tau
-    away: Array  # (N, c) nominal commands, from where they are wished
+    away: Array  # (N, c) nominal minus desired commands
     ease: float
     low: Array  # (N, c)
     high: Array  # (N, c)
@@ -39,7 +39,7 @@ class Horizon(NamedTuple):
 
 @njit(cache=True)
 def best_commands(horizon: Horizon, c: Array) -> None:
-    """Write the best commands (N, c), counted from the nominal ones, of a motion that starts on the nominal one."""
+    """Write the optimal commands (N, c), relative to the nominal ones, for a motion that starts on the nominal one."""
     F, G, Q, q, A, R, v, away, ease, low, high = horizon
     N, m, size = G.shape
     n = R.size

@@ -1,10 +1,10 @@
-"""What a robot carries, from how it moves: forces that the model does not know, and the mass at the tip behind them.
+"""Load estimate of the predictive law: unknown forces, and the mass at the tip that explains them.
 
-A Kalman filter on x = (q, qd, d): the model moves q and qd under the known forces and d, d wanders, and each estimate
-of q and qd that comes in is a measurement, so the rates are smoother than they came in.
-A mass m at the tip would make d = -m Y(q, qd, qdd), Y being what a kilogram adds to the inverse dynamics: m is the
-least squares answer over `mass_time`. It then belongs to the model, with its weight and its inertia, and d keeps the
-rest.
+A Kalman filter on x = (q, qd, d). The model moves q and qd under the known forces and d, d is a random walk, and each
+incoming estimate of q and qd is a measurement, which smooths the rates.
+
+A mass m at the tip causes d = -m Y(q, qd, qdd), where Y is what one kilogram adds to the inverse dynamics. The
+observer fits m by least squares over `mass_time` and adds it to the model, with weight and inertia. d keeps the rest.
 """
 
 from __future__ import annotations
@@ -22,26 +22,36 @@ from soft_dynamics.robot import Robot
 from ..safety.state_machine import State
 from .configuration_space import stiffness_scale
 
-_SUBSTEP = 0.0125  # [s] longest step when the motion is predicted
-_GRAIN = 0.02  # [kg] masses of the model are multiples of this: each is made once
-_DOUBT = 1e-3  # [rad^2 s/kg^2] information beside which less is not believed
+_SUBSTEP = 0.0125  # [s] longest step of the prediction
+_GRAIN = 0.02  # [kg] masses are rounded to multiples of this, so that each model is built once
+_DOUBT = 1e-3  # [rad^2 s/kg^2] prior information of m = 0
 
 
 @dataclass(frozen=True)
 class LoadGains:
-    """How far states and model are trusted."""
+    """Noise levels of states and model."""
 
-    coordinate_noise: float = field(default=5e-3, metadata={'doc': 'of a state', 'unit': 'rad or m'})
-    rate_noise: float = field(default=1.0, metadata={'doc': 'of a state', 'unit': 'rad/s or m/s'})
+    coordinate_noise: float = field(
+        default=5e-3, metadata={'doc': 'std of coordinates in a state', 'unit': 'rad or m'}
+    )
+    rate_noise: float = field(
+        default=1.0, metadata={'doc': 'std of rates in a state', 'unit': 'rad/s or m/s'}
+    )
     force_noise: float = field(
-        default=0.01, metadata={'doc': 'white, in stiffnesses of the coordinate', 'unit': '1/sqrt(Hz)'}
+        default=0.01,
+        metadata={
+            'doc': 'white force noise, in multiples of the stiffness of the coordinate',
+            'unit': '1/sqrt(Hz)',
+        },
     )
     drift: float = field(
-        default=0.2, metadata={'doc': 'of the unknown force, in stiffnesses', 'unit': '1/sqrt(s)'}
+        default=0.2,
+        metadata={
+            'doc': 'random walk of the unknown force, in multiples of the stiffness',
+            'unit': '1/sqrt(s)',
+        },
     )
-    mass_time: float = field(
-        default=2.0, metadata={'doc': 'time over which the mass at the tip is averaged', 'unit': 's'}
-    )
+    mass_time: float = field(default=2.0, metadata={'doc': 'averaging time of the tip mass', 'unit': 's'})
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -50,7 +60,7 @@ class LoadGains:
 
 
 class LoadObserver:
-    """Model of the robot with its load, its state, the forces behind its valves, and those that nobody knows."""
+    """Model of the robot with its load, its state, the forces behind the valves, and the unknown forces."""
 
     def __init__(self, robot: Robot, lag: float, gains: LoadGains) -> None:
         self._robot, self._lag, self._mass_time = robot, lag, gains.mass_time
@@ -58,13 +68,15 @@ class LoadObserver:
         self._kilogram = self._loaded(robot.description.tip_load + 1.0)
         stiffness = np.maximum(stiffness_scale(robot), 1e-9)
         self._weights = 1.0 / stiffness
-        self._heaviest = sum(segment.mass for segment in robot.description.segments)  # [kg] as itself
+        self._heaviest = sum(
+            segment.mass for segment in robot.description.segments
+        )  # [kg] upper bound of the mass: that of the robot
         self._white, self._walk = (gains.force_noise * stiffness) ** 2, (gains.drift * stiffness) ** 2
         self._noise = np.repeat([gains.coordinate_noise**2, gains.rate_noise**2], robot.nq)
         self.model, self.mass = robot, 0.0  # [kg] beyond that of the robot file
 
     def start(self, state: State, tau: Array) -> None:
-        """Begin with forces that act at a pose at rest: what they do not explain is unknown."""
+        """Start at rest with the present forces; the unknown forces are what these do not explain."""
         self.model, self.mass = self._robot, 0.0
         self.acting = self.command = tau
         self.q, self.qd = state.q, np.zeros_like(state.qd)
@@ -74,7 +86,7 @@ class LoadObserver:
         self._information = self._product = 0.0
 
     def observe(self, dt: float, state: State) -> None:
-        """Move the valves' model on by dt, the state's to its time, and learn from what they missed."""
+        """Advance the valve model by dt and the state to its time, then correct with the new estimate."""
         after = self.command + math.exp(-dt / self._lag) * (self.acting - self.command)
         span = state.t - self._t
         if span > 0.0:
@@ -95,7 +107,7 @@ class LoadObserver:
         )
         self.q, self.qd = motion.q[-1], motion.qd[-1]
         Phi = expm(slope * span)
-        half = expm(slope * 0.5 * span)  # the noise comes in all along: as if half way
+        half = expm(slope * 0.5 * span)  # noise enters all along the step: place it half way
         spread = np.zeros((3 * n, 3 * n))
         spread[: 2 * n, : 2 * n] = (B * self._white) @ B.T
         spread[2 * n :, 2 * n :] = np.diag(self._walk)
@@ -112,7 +124,7 @@ class LoadObserver:
         self._P = 0.5 * (P + P.T)
 
     def _weigh(self, span: float, qdd: Array) -> None:
-        """Hand over to a mass what a mass explains of the unknown forces."""
+        """Move the part of the unknown forces that a mass explains into the mass."""
         motion = self.q, self.qd, qdd
         Y = self._kilogram.inverse_dynamics(*motion) - self._robot.inverse_dynamics(*motion)
         y, d = self._weights * Y, self._weights * (self.mass * Y - self.unknown)

@@ -16,9 +16,9 @@ def add_feedback(
     integral: Array,
     tau: Array,
 ) -> None:
-    """Let dt seconds pass in the integral Ki int e, and add Kp e + Kd e' + Ki int e to the forces tau.
+    """Advance the integral Ki int e by dt seconds, and add Kp e + Kd e' + Ki int e to the forces tau.
 
-    gains (3, nq): Kp, Kd, Ki; now and wanted: coordinates and rates (nq,), e is what they differ by.
+    gains (3, nq): Kp, Kd, Ki; now and wanted: coordinates and rates (nq,); e = wanted - now.
     """
     (q, qd), (q_r, qd_r) = now, wanted
     for i in range(tau.size):

@@ -1,14 +1,13 @@
-"""Tracking by looking ahead: the model linearised exactly along its motion, valves and limits in it, a load estimate.
+"""Model-predictive tracking: exact linearisation along the motion, valves and limits in the model, a load estimate.
 
-In every cycle the motion over a short horizon is made as good as it can be, in x = (q, qd, tau) under commands c [Pa],
+Each cycle optimises the motion over a short horizon, in x = (q, qd, tau) under commands c [Pa],
 
     q' = qd,    qd' = f(q, qd, tau + d; m),    tau' = (A c - tau)/T,    pressure_min <= c <= pressure_max,
     sum over the horizon of |W e|^2 + rate |W e'|^2 + damping |qd|^2 + posture |q - rest|^2 + effort |A c - tau|^2,
 
-e being the error of the tip's pose, or of the coordinates. One step of Gauss and Newton a cycle: the commands of the
-last cycle are rolled out, f is linearised along that motion by its exact derivatives, and the quadratic problem that
-results is solved within the limits (`constrained_riccati.py`). Mass m at the tip and forces d that the model does not
-know come from `load_observer.py`.
+where e is the error of the tip's pose or of the coordinates. A cycle is one Gauss-Newton step: roll out the commands of
+the last cycle, linearise f along that motion by its exact derivatives, and solve the quadratic problem within the
+limits (`constrained_riccati.py`). The tip mass m and the unknown forces d come from `load_observer.py`.
 """
 
 from __future__ import annotations
@@ -31,22 +30,28 @@ from .constrained_riccati import Horizon, best_commands
 from .load_observer import LoadGains, LoadObserver
 from .task_space import tip_pose
 
-_EASE = 1e-6  # [-] weight of the commands themselves: they have directions that make no force
+_EASE = 1e-6  # [-] weight of the commands, some directions of which make no force
 
 
 @dataclass(frozen=True)
 class PredictiveGains:
-    """Horizon, weights and the speed of the load estimate."""
+    """Horizon, weights and load estimate."""
 
-    steps: int = field(default=12, metadata={'doc': 'steps of the horizon'})
-    step: float = field(default=0.05, metadata={'doc': 'length of a step', 'unit': 's'})
+    steps: int = field(default=12, metadata={'doc': 'number of steps of the horizon'})
+    step: float = field(default=0.05, metadata={'doc': 'duration of a step', 'unit': 's'})
     orientation: float = field(
-        default=1.0, metadata={'doc': 'weight of orientation beside position, 0: position only', 'unit': '-'}
+        default=1.0,
+        metadata={
+            'doc': 'weight of the orientation error relative to the position error; 0: position only',
+            'unit': '-',
+        },
     )
-    rate: float = field(default=0.0, metadata={'doc': "weight of the error's rate", 'unit': 's^2'})
-    posture: float = field(default=1e-4, metadata={'doc': 'weight of the distance from rest', 'unit': '-'})
-    damping: float = field(default=1e-3, metadata={'doc': 'weight of the rates', 'unit': 's^2'})
-    effort: float = field(default=3e-3, metadata={'doc': 'weight of changing the forces', 'unit': '-'})
+    rate: float = field(default=0.0, metadata={'doc': 'weight of the rate of the error', 'unit': 's^2'})
+    posture: float = field(
+        default=1e-4, metadata={'doc': 'weight of the deviation from the rest posture', 'unit': '-'}
+    )
+    damping: float = field(default=1e-3, metadata={'doc': 'weight of the coordinate rates', 'unit': 's^2'})
+    effort: float = field(default=3e-3, metadata={'doc': 'weight of changes of the forces', 'unit': '-'})
     load: LoadGains = LoadGains()
 
     def __post_init__(self) -> None:
@@ -61,40 +66,42 @@ class PredictiveGains:
 
 
 class PredictiveLaw:
-    """Generalised forces that make the tip follow a PosePath or, with `joints`, the coordinates a JointPath."""
+    """Generalised forces for following a PosePath with the tip or, with `joints`, a JointPath."""
 
     def __init__(self, robot: Robot, gains: PredictiveGains, joints: bool = False) -> None:
         if first_actuated(robot):
             raise ValueError(f'robot {robot.name}: expected a fixed base')
         if any(segment.singular for segment in robot.description.segments):
             raise ValueError(
-                f'robot {robot.name}: expected no discs, which the predictive law cannot linearise'
+                f'robot {robot.name}: expected no discs; the predictive law cannot linearise them'
             )
         self.robot, self.gains, self.joints = robot, gains, joints
         actuation = robot.description.actuation
         self._scale = np.repeat([gains.orientation, 1.0 / robot.length], 3)
         self._lag = max(actuation.valve_lag, 1e-3)
-        self._unit = actuation.pressure_max  # of the commands inside
+        self._unit = actuation.pressure_max  # scale of the internal commands
         self._low, self._high = actuation.pressure_min / self._unit, 1.0
-        self._effort = gains.effort / np.maximum(stiffness_scale(robot), 1e-9) ** 2  # as the bend it makes
+        self._effort = (
+            gains.effort / np.maximum(stiffness_scale(robot), 1e-9) ** 2
+        )  # effort counts as the bend that it causes
         self.observer = LoadObserver(robot, self._lag, gains.load)
         self._commands: Array = np.zeros((gains.steps, len(robot.chamber_names)))
 
     def rest(self, state: State) -> Any:
-        """Return the reference that leaves the robot where it is."""
+        """Return a reference that holds the robot where it is."""
         if self.joints:
             return JointSample(state.q, np.zeros_like(state.q), np.zeros_like(state.q))
         return PoseSample(tip_pose(self.robot, state), np.zeros(6))
 
     def start(self, t: float, state: State, reference: Any, tau: Array) -> None:
-        """Begin with the forces that act already; what they do not explain of a pose at rest is load."""
+        """Start from the present forces at rest; the part of the pose that they do not explain is load."""
         self.observer.start(state, tau)
         A = self.robot.actuation(state.q) * self._unit
         hold = np.clip(np.linalg.lstsq(A, tau, rcond=None)[0], self._low, self._high)
         self._commands = np.tile(hold, (self.gains.steps, 1))
 
     def forces(self, t: float, dt: float, state: State, reference: Any) -> Array:
-        """Return the first forces of the best motion over the horizon."""
+        """Return the first forces of the optimal motion over the horizon."""
         self.observer.observe(dt, state)
         gains, steps = self.gains, self.gains.steps
         A = self.robot.actuation(state.q) * self._unit
@@ -114,11 +121,11 @@ class PredictiveLaw:
         return np.asarray(A @ self._commands[0])
 
     def applied(self, dt: float, tau: Array) -> None:
-        """Learn which forces the limits left."""
+        """Take the forces that the limits allowed."""
         self.observer.command = tau
 
     def _shift(self, dt: float) -> None:
-        """Commands of the last cycle, dt later; the last one is held."""
+        """Shift the commands of the last cycle by dt; hold the last one."""
         steps = np.arange(self.gains.steps)
         at = np.minimum(steps + dt / self.gains.step, steps[-1])
         k = np.minimum(at.astype(int), steps[-1])
@@ -128,7 +135,7 @@ class PredictiveLaw:
         ]
 
     def _roll_out(self, A: Array) -> tuple[Array, Array, Array]:
-        """Return q, qd, tau (steps + 1, n) of the motion under the present commands."""
+        """Return q, qd, tau (steps + 1, n) of the motion under the current commands."""
         h, observer = self.gains.step, self.observer
         tau = [observer.acting]
         for u in self._commands @ A.T:
@@ -141,7 +148,7 @@ class PredictiveLaw:
         return motion.q, motion.qd, forces
 
     def _discretise(self, q: Array, qd: Array, tau: Array) -> tuple[Array, Array]:
-        """Return F (steps, 3n, 3n), G (steps, 3n, n) of x+ = F x + G u along the motion, u being forces."""
+        """Return F (steps, 3n, 3n), G (steps, 3n, n) of x+ = F x + G u along the motion; u are forces."""
         n, lag = self.robot.nq, self._lag
         A, B = self.observer.model.linearize(q, qd, tau + self.observer.unknown)
         slope = np.zeros((len(q), 4 * n, 4 * n))
@@ -152,7 +159,7 @@ class PredictiveLaw:
         return np.ascontiguousarray(E[:, : 3 * n, : 3 * n]), np.ascontiguousarray(E[:, : 3 * n, 3 * n :])
 
     def _cost(self, samples: list[Any], q: Array, qd: Array, state: State) -> tuple[Array, Array]:
-        """Return second derivative (steps, 3n, 3n) and negative slope (steps, 3n) of the cost along the motion."""
+        """Return Hessian (steps, 3n, 3n) and negative gradient (steps, 3n) of the cost along the motion."""
         gains, n = self.gains, self.robot.nq
         e, ed, J = (
             self._joint_errors(samples, q, qd) if self.joints else self._tip_errors(samples, q, qd, state)
@@ -172,7 +179,7 @@ class PredictiveLaw:
     def _tip_errors(
         self, samples: list[PoseSample], q: Array, qd: Array, state: State
     ) -> tuple[Array, Array, Array]:
-        """Return e, e' and -de/dq, weighted; the measured tip is off the model's by the same all along."""
+        """Return e, e' and -de/dq, weighted; the offset of the measured tip stays constant over the horizon."""
         offset = pose_error(tip_pose(self.robot, state), self.robot.pose(state.q, 'tip'))
         X = [moved(X_WT, offset) for X_WT in self.robot.pose(q, 'tip')]
         J = self.robot.jacobian(q, 'tip')

@@ -1,12 +1,11 @@
-"""Tracking of a pose by the arm's tip, with a model of its statics only.
+"""Tracking of tip poses with a model of the statics.
 
 qd* = J^+ (V_r + K_P e + K_D e' + K_I int e),    d tau = B qd* dt                                [Wang, eq. 19]
 
-e is the rotation vector and the displacement from the tip to its reference, J the geometric Jacobian. B is measured in
-the paper; here it is d(g + k)/dq, the forces that hold the next pose less those that hold this one. The forces add up
-from cycle to cycle, so an unknown load is carried after a while without being known. What is new here: a damper
-kd (qd* - qd) beside the sum, since an arm that swings for long lets K_P be hardly more than the decay rate of its
-swing; the pseudo-inverse is damped near singular poses; and the freedom that is left goes back to rest.
+e is the rotation vector and the displacement from the tip to its reference, J the geometric Jacobian. The paper
+measures B; here it is d(g + k)/dq. The forces accumulate from cycle to cycle, so the law carries an unknown load after
+a while. New here: a damper kd (qd* - qd) beside the sum, because otherwise K_P can hardly exceed the decay rate of the
+swing; a pseudo-inverse that is damped near singular poses; and a null space that returns to rest.
 """
 
 from __future__ import annotations
@@ -24,33 +23,37 @@ from ..references import PosePath, PoseSample
 from ..safety.state_machine import State
 from .configuration_space import damping_scale
 
-_BLIND = 0.1  # [-] of `singular`: a direction with less is no task at all
+_BLIND = 0.1  # [-] relative to `singular`: smaller directions belong to the null space
 _STEP = 1e-5  # [rad or m] of the central differences in B
 
 
 @dataclass(frozen=True)
 class TaskGains:
-    """Gains of the pose's error; the same for position and orientation."""
+    """Gains on the pose error, the same for position and orientation."""
 
-    proportional: float = field(default=1.6, metadata={'doc': 'K_P', 'unit': '1/s'})
-    derivative: float = field(default=0.0, metadata={'doc': 'K_D', 'unit': '-'})
-    integral: float = field(default=0.0, metadata={'doc': 'K_I', 'unit': '1/s^2'})
+    proportional: float = field(default=1.6, metadata={'doc': 'proportional gain K_P', 'unit': '1/s'})
+    derivative: float = field(default=0.0, metadata={'doc': 'derivative gain K_D', 'unit': '-'})
+    integral: float = field(default=0.0, metadata={'doc': 'integral gain K_I', 'unit': '1/s^2'})
     damping: float = field(
         default=2.0,
-        metadata={'doc': 'damper on the coordinates, in their own damping coefficients', 'unit': '-'},
+        metadata={'doc': 'damping of the coordinates, in multiples of their own damping', 'unit': '-'},
     )
     orientation: float = field(
-        default=1.0, metadata={'doc': 'weight of orientation beside position, 0: position only', 'unit': '-'}
+        default=1.0,
+        metadata={
+            'doc': 'weight of the orientation error relative to the position error; 0: position only',
+            'unit': '-',
+        },
     )
     singular: float = field(
         default=0.1,
-        metadata={'doc': 'singular values of the scaled Jacobian below this are damped', 'unit': '-'},
+        metadata={'doc': 'damp singular values of the scaled Jacobian below this', 'unit': '-'},
     )
     posture: float = field(
-        default=0.5, metadata={'doc': 'rate at which idle freedom goes back to rest', 'unit': '1/s'}
+        default=0.5, metadata={'doc': 'rate at which redundant coordinates return to rest', 'unit': '1/s'}
     )
     fastest: float = field(
-        default=1.5, metadata={'doc': 'no coordinate is asked to move faster', 'unit': 'rad/s or m/s'}
+        default=1.5, metadata={'doc': 'largest commanded rate of a coordinate', 'unit': 'rad/s or m/s'}
     )
 
     def __post_init__(self) -> None:
@@ -64,30 +67,30 @@ class TaskGains:
 
 
 class TaskLaw:
-    """Generalised forces that make the tip follow a PosePath."""
+    """Generalised forces for following a PosePath with the tip."""
 
     def __init__(self, robot: Robot, gains: TaskGains) -> None:
         self.robot, self.gains = robot, gains
         self._first = first_actuated(robot)
         self._rest = robot.rest
-        # Rows in comparable units: a turn counts as the way it moves a point one body length off.
+        # Rows in comparable units: a rotation counts as the displacement that it causes at one body length.
         self._scale = np.repeat([gains.orientation, 1.0 / robot.length], 3)
         self._integral: Array = np.zeros(6)  # [rad s, m s]
         self._kd = gains.damping * damping_scale(robot)
-        self._held: Array = np.zeros(robot.nq)  # the sum of the steps
+        self._held: Array = np.zeros(robot.nq)  # [N m or N] accumulated steps
         self._damper: Array = np.zeros(robot.nq)
         self._saturated = False
 
     def rest(self, state: State) -> PoseSample:
-        """Return the reference that leaves the tip where it is."""
+        """Return a reference that holds the tip where it is."""
         return PoseSample(tip_pose(self.robot, state), np.zeros(6))
 
     def start(self, t: float, state: State, reference: PosePath, tau: Array) -> None:
-        """Begin with the forces that act already."""
+        """Start from the present forces."""
         self._held, self._integral, self._saturated = tau + self._kd * state.qd, np.zeros(6), False
 
     def forces(self, t: float, dt: float, state: State, reference: PosePath) -> Array:
-        """Return the forces of the last call and the step of eq. 19, dt seconds after it."""
+        """Return the forces of the previous call, dt seconds ago, plus the step of eq. 19."""
         gains, q, qd = self.gains, state.q, state.qd
         X_WR, V_WR = reference.sample(t)
         J = self.robot.jacobian(q, 'tip')
@@ -106,7 +109,7 @@ class TaskLaw:
         return self._held + self._damper
 
     def applied(self, dt: float, tau: Array) -> None:
-        """Go on from the forces that the limits left; while they leave less, the integral waits."""
+        """Continue from the forces that the limits allowed; while they are clipped, stop the integral."""
         left = tau - self._damper
         missing = np.abs(left - self._held)[self._first :]
         self._saturated = bool(np.max(missing) > 1e-3 * np.max(np.abs(tau[self._first :])))
@@ -114,15 +117,15 @@ class TaskLaw:
 
 
 def tip_pose(robot: Robot, state: State) -> Array:
-    """Where the tip is: measured, or else as the model has it."""
+    """Return the measured pose of the tip, or that of the model."""
     return robot.pose(state.q, 'tip') if state.X_WT is None else state.X_WT
 
 
 def damped_inverse(J: Array, singular: float) -> tuple[Array, Array]:
-    """Pseudo-inverse (n, m) of J (m, n), damped where it is near singular, and the projector on what J does not see.
+    """Return the pseudo-inverse (n, m) of J (m, n), damped near singularities, and the null-space projector (n, n).
 
-    Singular values s below `singular` count as (s^2 + l^2)/s with l^2 = singular^2 (1 - (s/singular)^2), so the
-    inverse never exceeds 1/singular and others are untouched.
+    Singular values s below `singular` count as (s^2 + l^2)/s with l^2 = singular^2 (1 - (s/singular)^2). So the
+    inverse never exceeds 1/singular, and larger singular values are unchanged.
     """
     U, s, Vt = np.linalg.svd(J, full_matrices=False)
     damping = np.maximum(singular**2 - s**2, 0.0)
@@ -132,7 +135,7 @@ def damped_inverse(J: Array, singular: float) -> tuple[Array, Array]:
 
 
 def static_stiffness(robot: Robot, q: Array) -> Array:
-    """B = d(g + k)/dq (nq, nq) by central differences."""
+    """Return B = d(g + k)/dq (nq, nq), by central differences."""
     steps = np.concatenate([q + _STEP * np.eye(robot.nq), q - _STEP * np.eye(robot.nq)])
     held = robot.inverse_dynamics(steps, np.zeros_like(steps), np.zeros_like(steps))
     return ((held[: robot.nq] - held[robot.nq :]) / (2.0 * _STEP)).T

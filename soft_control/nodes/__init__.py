@@ -2,4 +2,4 @@
 
 import os
 
-os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')  # small matrices: two threads wait for each other
+os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')  # for small matrices a second thread only costs time

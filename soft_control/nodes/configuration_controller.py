@@ -1,4 +1,4 @@
-"""Follows `reference/configuration` (way-points of the coordinates) with commands on `pressure/command`."""
+"""Node that follows `reference/configuration` (way-points of the coordinates) by `pressure/command`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.timing.boot_time import boot_time
 
-_CYCLES_LATE = 2.0  # [-] from a motion to the command that answers it, with sensor and estimator
+_CYCLES_LATE = 2.0  # [-] delay from a motion to its command, through sensor and estimator
 
 
 @dataclass(frozen=True)
 class Config(ControllerConfig):
     """Parameters of the node."""
 
-    law: str = field(default='feedback', metadata={'doc': 'feedback (Wang, eq. 9) or predictive'})
+    law: str = field(
+        default='feedback', metadata={'doc': 'control law: feedback (Wang, eq. 9) or predictive'}
+    )
     gains: ConfigurationGains = ConfigurationGains()
 
     def __post_init__(self) -> None:
@@ -35,7 +37,7 @@ class Config(ControllerConfig):
 
 
 class ConfigurationController(ControllerNode):
-    """Splines through the way-points of a JointTrajectory; coordinates it does not name stay where they are."""
+    """Follows a spline through the way-points of a JointTrajectory; coordinates that it does not name stay."""
 
     config: Config
 
@@ -50,14 +52,14 @@ class ConfigurationController(ControllerNode):
         gains = config.gains.eased(self.robot, delay)
         if gains != config.gains:
             eased = [np.round(k, 3).tolist() for k in (gains.proportional, gains.derivative, gains.integral)]
-            why = f'{self.robot.name} swings fast for {config.rate:g} Hz'
+            why = f'reduced gains, because {self.robot.name} swings fast for {config.rate:g} Hz'
             self.get_logger().info('{}: proportional {}, derivative {}, integral {}'.format(why, *eased))
         return ConfigurationLaw(self.robot, gains)
 
     def hold(self, t: float) -> JointPath:
         present = self.loop.present(t)
         path = JointPath(t, present, [1.0], [present.q])
-        path.check(self.loop.limits)  # compiles it, so that no reference waits for that
+        path.check(self.loop.limits)  # compile it before the first reference
         return path
 
     def _follow(self, t: float, message: JointTrajectory) -> None:
@@ -68,7 +70,7 @@ class ConfigurationController(ControllerNode):
         times = delay + np.array([time_to_ns(p.time_from_start) * 1e-9 for p in message.points])
         ahead = times > 0.0 if stamp_ns else times >= 0.0
         if not np.any(ahead):
-            raise ValueError('way-points: none lies in the future')
+            raise ValueError('way-points: all are in the past')
         filled = [
             None if given is None else _filled(given, columns, start)[ahead]
             for given, start in zip(_points(message), present, strict=True)
@@ -79,7 +81,7 @@ class ConfigurationController(ControllerNode):
 
 
 def _columns(message: JointTrajectory, names: tuple[str, ...]) -> list[int]:
-    """Return the place of every named joint among the coordinates."""
+    """Return the index of every named joint among the coordinates."""
     strangers = [name for name in message.joint_names if name not in names]
     if strangers or not message.joint_names or len(set(message.joint_names)) != len(message.joint_names):
         what = shown(strangers[0]) if strangers else f'{len(message.joint_names)} names'
@@ -88,7 +90,7 @@ def _columns(message: JointTrajectory, names: tuple[str, ...]) -> list[int]:
 
 
 def _points(message: JointTrajectory) -> list[Array | None]:
-    """Return positions, rates and accelerations (points, joints); the latter two are None if not given."""
+    """Return positions, rates and accelerations (points, joints); rates and accelerations are None if not given."""
     width = len(message.joint_names)
     given: list[Array | None] = []
     for key in ('positions', 'velocities', 'accelerations'):
@@ -100,12 +102,12 @@ def _points(message: JointTrajectory) -> list[Array | None]:
             raise ValueError(f'{key}: expected {width} numbers in every way-point')
         given.append(np.frombuffer(b''.join(rows)).reshape(-1, width))
     if given[1] is None and given[2] is not None:
-        raise ValueError('accelerations: expected velocities as well')
+        raise ValueError('accelerations: need velocities as well')
     return given
 
 
 def _filled(given: Array, columns: list[int], start: Array) -> Array:
-    """Return one column per coordinate, constant for those not given."""
+    """Return one column per coordinate, constant for joints without values."""
     values = np.tile(start, (len(given), 1))
     values[:, columns] = given
     return values

@@ -1,4 +1,4 @@
-"""What the controller nodes share: states in, commands out, and safety between them."""
+"""Base class of the controller nodes: states in, safe commands out."""
 
 from __future__ import annotations
 
@@ -37,13 +37,11 @@ from soft_dynamics.timing.boot_time import boot_time
 from soft_dynamics.timing.rate_limiter import Pace
 from soft_dynamics.timing.stamp_clock import StampClock
 
-LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # worth less than the next one
-_SENSIBLE = 2.0  # times the largest pressure: a command beyond is a mistake, not a wish for the largest
-_CYCLES_PER_TIMEOUT = 2.0  # commands further apart would vent the pressure bridge
-_DECLARE_TIME = (
-    0.1  # [s] after activation, for the pressure bridge; DDS may drop a single message for the next
-)
-_TELL_PERIOD = 1.0  # [s] at least between two lines about the same mode
+LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # the next message replaces it
+_SENSIBLE = 2.0  # times the largest pressure: a command beyond is an error
+_CYCLES_PER_TIMEOUT = 2.0  # with fewer the pressure bridge would vent
+_DECLARE_TIME = 0.1  # [s] after activation, because DDS may drop a single message
+_TELL_PERIOD = 1.0  # [s] shortest interval between two log lines about the same mode
 _LEVELS = {Mode.FOLLOWING: OK, Mode.IDLE: WARN, Mode.VENTING: WARN, Mode.STOPPED: ERROR}
 
 
@@ -52,10 +50,11 @@ class ControllerConfig:
     """Parameters of every controller."""
 
     robot: str = field(
-        default='honeycomb_arm', metadata={'doc': 'shipped robot or file of one', 'read_only': True}
+        default='honeycomb_arm',
+        metadata={'doc': 'name of a shipped robot, or path of a robot file', 'read_only': True},
     )
     rate: float = field(
-        default=200.0, metadata={'doc': 'most cycles per second', 'unit': 'Hz', 'read_only': True}
+        default=200.0, metadata={'doc': 'maximum rate of the control loop', 'unit': 'Hz', 'read_only': True}
     )
     predictive: PredictiveGains = PredictiveGains()
     actuate: Actuate = Actuate()
@@ -66,12 +65,12 @@ class ControllerConfig:
 
 
 class ControllerNode(ManagedNode):
-    """Runs a control loop: a cycle with every state, about `rate` a second, and without states about as often.
+    """Runs a control loop: a cycle with every state, at most `rate` per second, and a timer if states stop.
 
-    Nothing is inflated before activation. When it is activated while another controller's commands are on the topic,
-    it goes on from those and holds the pose; else it begins vented. Deactivated it is silent, and the pressure bridge
-    vents unless somebody takes over. Parameters of law and actuation apply at the next configure, speeds and time-outs
-    of references at the next reference. Time is real: use_sim_time is refused.
+    It inflates nothing before activation. If another controller is commanding at activation, it continues from those
+    commands and holds the pose; otherwise it starts vented. After deactivation it publishes nothing, and the pressure
+    bridge vents unless another controller takes over. Law and actuation parameters apply at the next configure; speeds
+    and time-outs of references at the next reference. It runs in real time and rejects use_sim_time.
     """
 
     refuses_simulated_time = True
@@ -79,18 +78,20 @@ class ControllerNode(ManagedNode):
     def __init__(self, node_name: str, config_class: type[Any]) -> None:
         super().__init__(node_name)
         bind_config(self, config_class, self._on_change)
-        numba.set_num_threads(1)  # threads of a parallel loop wait for each other longer than one state takes
+        numba.set_num_threads(1)  # a second thread takes longer to wake up than a state to compute
         self.robot: Robot = load(self.config.robot)
         _check_rate(self.robot, self.config.rate)
         self.loop = self._make_loop()
         self.refused = 0  # references
-        self.refusals = Refusals(self)  # of other messages
-        self._stopped = False  # by an emergency stop, until deactivated
-        self._commanded: tuple[float, Array] | None = None  # by whoever is in control: time, pressures
+        self.refusals = Refusals(self)  # other messages
+        self._stopped = False  # emergency stop, until deactivated
+        self._commanded: tuple[float, Array] | None = (
+            None  # last command of another controller: time [s], pressures [Pa]
+        )
         self._told = (Mode.IDLE, '')
         self._told_t: dict[Mode, float] = {}
         self.stamps = StampClock(self.loop.limits.state_timeout)
-        self._declared_t = -math.inf  # [s] until then its commands declare that it takes over
+        self._declared_t = -math.inf  # [s] until then its commands declare a handover
         self._awake_t, self._yielded = boot_time(), False
         self._pace = Pace(self.config.rate)
         names = list(self.robot.chamber_names)
@@ -119,14 +120,14 @@ class ControllerNode(ManagedNode):
 
     @abstractmethod
     def make_law(self, config: Any) -> Law:
-        """Return the control law of these parameters; ValueError if they do not fit the robot."""
+        """Return the control law for these parameters; ValueError if they do not fit the robot."""
 
     @abstractmethod
     def hold(self, t: float) -> Any:
-        """Return the reference that stays where the robot is; ValueError if its state is not known."""
+        """Return a reference that holds the present pose; ValueError if the state is unknown."""
 
     def hear_references(self, kind: type[Any], topic: str, follow: Callable[[float, Any], None]) -> None:
-        """Call follow(time [s], message) with those of a topic; if it raises ValueError the reference before stays."""
+        """Call follow(time [s], message) for each message of a topic. On ValueError the previous reference stays."""
 
         def on_reference(data: bytes) -> None:
             t = boot_time()
@@ -140,9 +141,9 @@ class ControllerNode(ManagedNode):
         self.create_subscription(kind, topic, on_reference, COMMAND, raw=True)
 
     def present(self, t: float) -> Any:
-        """Return the sample from which a new reference goes on; ValueError if none is taken now."""
+        """Return the sample at which a new reference starts; ValueError if the controller cannot follow one now."""
         if not self.active:
-            raise ValueError('no reference is taken: not active')
+            raise ValueError('not ready: not active')
         return self.loop.present(t)
 
     def on_configure(self, state: Any) -> Any:
@@ -150,9 +151,9 @@ class ControllerNode(ManagedNode):
         if self._cycle_s * self.config.rate > 1.0:
             took, most = f'{1e3 * self._cycle_s:.0f} ms', f'{0.7 / self._cycle_s:.0f} Hz'
             self.get_logger().warning(
-                f'a cycle takes {took}, too long for {self.config.rate:g} Hz: set rate to {most} or less'
+                f'a cycle takes {took}, too long for {self.config.rate:g} Hz; set rate to {most} or less'
             )
-        self.get_logger().info(f'ready for {self.robot.name}')  # rclpy's first line takes a tenth of a second
+        self.get_logger().info(f'ready for {self.robot.name}')  # the first log line of rclpy takes 0.1 s
         return super().on_configure(state)
 
     def on_activate(self, state: Any) -> Any:
@@ -168,16 +169,14 @@ class ControllerNode(ManagedNode):
                 self.loop.follow(t, self.hold(t))
             except ValueError as error:
                 self.get_logger().warning(f'cannot hold the pose: {error}')
-        if self._others is not None:  # it would hear itself, which takes longer than to command
+        if self._others is not None:  # its own commands would take longer to receive than to publish
             self.destroy_subscription(self._others)
             self._others = None
         self._declared_t = t + _DECLARE_TIME
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> Any:
-        if (
-            self._others is None and self.loop.memory.mode is not Mode.STOPPED
-        ):  # the last command: it gives way
+        if self._others is None and self.loop.memory.mode is not Mode.STOPPED:  # the last command hands over
             last = self._write_handover.write(time.time_ns(), self.loop.memory.pressure)
             self._publisher.publish(last)
         self._stopped = False
@@ -185,12 +184,12 @@ class ControllerNode(ManagedNode):
         return super().on_deactivate(state)
 
     def _on_change(self, config: Any) -> None:
-        """Refuse parameters that no law can be made of."""
+        """Reject parameters that make no valid law."""
         self.make_law(config)
         self.get_logger().info('law, gains and actuation change at the next configure')
 
     def _make_loop(self) -> ControlLoop:
-        """Return a loop that has run once, so that the first cycle does not wait for the compiler."""
+        """Return a loop that has run a few cycles, so that everything is compiled."""
         loop = ControlLoop(self.robot, self.make_law(self.config), self.config.actuate)
         loop.feed(State(0.0, self.robot.rest, np.zeros(self.robot.nq)))
         self.loop = loop
@@ -202,15 +201,17 @@ class ControllerNode(ManagedNode):
             loop.step(t)
             loop.feed_pressure(t, loop.memory.pressure)
             took.append(time.thread_time() - start)
-        self._cycle_s = min(took)  # [s] of CPU; the first ones compile
+        self._cycle_s = min(took)  # [s] of CPU, without the cycles that compile
         loop.begin(0.0)
         return loop
 
     def look(self) -> float:
-        """Return the time [s], after a look at the wall clock, which may have been set."""
+        """Return the time [s], and check whether the wall clock was set."""
         if self.stamps.look():
             by = f'{self.stamps.set_by:+.3f} s'
-            self.get_logger().warning(f'the wall clock was set by {by}: venting, stamps cannot be trusted')
+            self.get_logger().warning(
+                f'the wall clock was set by {by}; venting, because stamps cannot be trusted'
+            )
         return self.stamps.t
 
     def _on_state(self, data: bytes) -> None:
@@ -218,7 +219,7 @@ class ControllerNode(ManagedNode):
         try:
             stamp_ns, (_, _, names, _), (q, qd, *_) = self._read_state.read(data)
             if names != self.robot.coordinate_names or not q.size == qd.size == self.robot.nq:
-                raise ValueError(f'state of other coordinates than those of {self.robot.name}')
+                raise ValueError(f'the coordinates are not those of {self.robot.name}')
         except ValueError as error:
             self.refusals.add('state', error)
             return
@@ -242,14 +243,14 @@ class ControllerNode(ManagedNode):
         t = self.look()
         held_up = t - self._awake_t > 0.5 * self.loop.limits.state_timeout
         self._awake_t = t
-        if held_up and not self._yielded:  # a state may be waiting behind this call: judge its age next time
+        if held_up and not self._yielded:  # a newer state may be queued: judge at the next call
             self._yielded = True
             return
         self._yielded = False
         self._cycle(t)
 
     def _cycle(self, t: float) -> None:
-        """Decide and publish the command of time t, that of the last look."""
+        """Run one cycle at time t, that of the last `look`, and publish its command."""
         if not self.active:
             return
         memory = self.loop.step(t)
@@ -259,12 +260,12 @@ class ControllerNode(ManagedNode):
             self._tell(t, memory)
 
     def _tell(self, t: float, memory: Memory) -> None:
-        """Log what has become of the control, and tell it on `/diagnostics`; later, if that was told just now."""
+        """Log a new mode or reason and publish diagnostics, at most once per period and mode."""
         if t - self._told_t.get(memory.mode, -math.inf) < _TELL_PERIOD:
             return
         self._told, self._told_t[memory.mode] = (memory.mode, memory.reason), t
         line = ': '.join(filter(None, (memory.mode.value, memory.reason)))
-        if memory.mode is Mode.STOPPED:  # rclpy allows a line of code only one severity
+        if memory.mode is Mode.STOPPED:  # rclpy allows one severity per line of code
             self.get_logger().error(line)
         elif memory.mode is Mode.VENTING:
             self.get_logger().warning(line)
@@ -273,29 +274,29 @@ class ControllerNode(ManagedNode):
         self.diagnostics.publish()
 
     def _hear_others(self) -> None:
-        """Listen to commands while this node gives none."""
+        """Subscribe to commands of other controllers while this node is inactive."""
         if self._others is None:
             topic, refuse = 'pressure/command', self.refusals.add
             self._others = subscribe(self, ChamberPressures, topic, self._on_command, COMMAND, refuse)
 
     def _on_command(self, message: Flat) -> None:
-        """Remember what whoever is in control commands; ValueError if it makes no sense."""
+        """Remember the command of another controller; ValueError if it is invalid."""
         (_, names, *_), (pressure,) = message.texts, message.arrays
         if names != self.robot.chamber_names or pressure.size != len(names):
-            raise ValueError(f'command of other chambers than those of {self.robot.name}')
+            raise ValueError(f'the chambers are not those of {self.robot.name}')
         limits = self.loop.limits
         most = _SENSIBLE * max(limits.pressure_max, -limits.pressure_min)
         if not np.all(np.abs(pressure) <= most):
-            raise ValueError(f'command of more than {_SENSIBLE:g} times the largest pressure')
+            raise ValueError(f'pressure is more than {_SENSIBLE:g} times the limit')
         self._commanded = boot_time(), np.clip(pressure, limits.pressure_min, limits.pressure_max)
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
-        """Stop now if active, else when activated: whoever presses the button does not know the state."""
+        """Stop now if active; otherwise latch, so that the node follows nothing once activated."""
         self._stopped = True
         self.loop.stop()
         response.success = True
-        what = 'venting' if self.active else 'not active, stopped all the same: it will follow nothing'
-        response.message = f'{what}; deactivate and activate to go on'
+        what = 'venting' if self.active else 'not active; stopped for the next activation'
+        response.message = f'{what}; deactivate and activate to resume'
         self.get_logger().error('emergency stop')
         return response
 

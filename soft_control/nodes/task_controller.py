@@ -1,4 +1,4 @@
-"""Follows `reference/pose` (a stream) or `reference/poses` (a list to go through) with pressure commands."""
+"""Node that follows `reference/pose` (a stream) or `reference/poses` (a list) by `pressure/command`."""
 
 from __future__ import annotations
 
@@ -24,23 +24,30 @@ from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.message_guard import SMALL, subscribe
 from soft_dynamics.ros.node_main import run_node
 
-_MOCAP_LASTS = 0.5  # [s] motion capture is heard no more after so long
-_MOST_POSES = 500  # in one list: to look at more would hold up the commands
-_LONGEST_PERIOD = 0.5  # [s] poses further apart in time are no stream
-_OLDEST = 1.0  # [s] poses stamped longer ago come from a played bag, or a computer with another time
+_MOCAP_LASTS = 0.5  # [s] after this silence of motion capture, use the trackers
+_MOST_POSES = 500  # in one list; checking more would delay the commands
+_LONGEST_PERIOD = 0.5  # [s] poses further apart in time do not form a stream
+_OLDEST = 1.0  # [s] older stamps come from a played bag or a computer with another time
 
 
 @dataclass(frozen=True)
 class Config(ControllerConfig):
     """Parameters of the node."""
 
-    speed: float = field(default=0.1, metadata={'doc': 'of the tip towards a pose', 'unit': 'm/s'})
-    angular_speed: float = field(default=0.5, metadata={'doc': 'of the tip towards a pose', 'unit': 'rad/s'})
+    speed: float = field(default=0.1, metadata={'doc': 'speed of the tip towards a pose', 'unit': 'm/s'})
+    angular_speed: float = field(
+        default=0.5, metadata={'doc': 'angular speed of the tip towards a pose', 'unit': 'rad/s'}
+    )
     reference_timeout: float = field(
         default=1.0,
-        metadata={'doc': 'a stream silent for so long is lost; 0: its last pose is held', 'unit': 's'},
+        metadata={
+            'doc': 'a reference stream counts as lost after this silence; 0: hold its last pose',
+            'unit': 's',
+        },
     )
-    law: str = field(default='kinematic', metadata={'doc': 'kinematic (Wang, eq. 19) or predictive'})
+    law: str = field(
+        default='kinematic', metadata={'doc': 'control law: kinematic (Wang, eq. 19) or predictive'}
+    )
     gains: TaskGains = TaskGains()
 
     def __post_init__(self) -> None:
@@ -55,16 +62,16 @@ class Config(ControllerConfig):
 
 
 class TaskController(ControllerNode):
-    """Leads the tip from pose to pose at the given speeds. Poses are in `world` or `base_link`."""
+    """Moves the tip from pose to pose at the given speeds. Poses are in `world` or `base_link`."""
 
     config: Config
 
     def __init__(self) -> None:
         super().__init__('task_controller', Config)
-        self._pose_t = -math.inf  # [s] of the last pose of a stream
+        self._pose_t = -math.inf  # [s] last pose of a stream
         self.hear_references(PoseStamped, 'reference/pose', self._follow_stream)
         self.hear_references(PoseArray, 'reference/poses', self._follow_list)
-        self._mocap_t = -math.inf  # [s] when motion capture saw the tip last
+        self._mocap_t = -math.inf  # [s] last motion-capture pose of the tip
         for sensor in self.robot.description.sensors:
             if sensor.kind in ('mocap', 'vive') and sensor.frame in ('tip', self.robot.frame_names[-1]):
                 X_ST = inverse(pose_from_rpy(sensor.position, sensor.rpy))
@@ -81,9 +88,9 @@ class TaskController(ControllerNode):
         return PosePath(t, X_WT, [X_WT], self.config.speed, self.config.angular_speed)
 
     def _on_tip(self, kind: str, X_ST: Array, message: PoseStamped) -> None:
-        """Tell the loop where the tip really is; trackers count while motion capture is silent.
+        """Pass the measured tip to the loop. Trackers count only while motion capture is silent.
 
-        The world of a tracking system is taken for `world`, as the estimator does.
+        The world of a tracking system is taken for `world`, as in the estimator.
         """
         t, frame = self.look(), message.header.frame_id
         if kind == 'mocap':
@@ -109,7 +116,7 @@ class TaskController(ControllerNode):
     ) -> None:
         stamp_ns = time_to_ns(header.stamp)
         if stamp_ns and not t - self.stamps.time_of(stamp_ns) <= _OLDEST:
-            raise ValueError(f'stamp: expected none or one of the last {_OLDEST:g} s')
+            raise ValueError(f'stamp must be zero or at most {_OLDEST:g} s old')
         start, state, limits = self.present(t).X_WT, self.loop.state, self.loop.limits
         X_WF, q = self._from_frame(header.frame_id), self.robot.rest if state is None else state.q
         targets = [X_WF @ pose_to_matrix(pose) for pose in poses]
@@ -120,13 +127,13 @@ class TaskController(ControllerNode):
         self.loop.follow(t, PosePath(t, start, targets, *speeds, least_time, timeout))
 
     def _from_frame(self, frame: str) -> Array:
-        """Return the pose of a frame of ROS in the world of the robot file."""
+        """Return the pose of a ROS frame in the world of the robot file."""
         if frame == 'base_link' and self.loop.state is not None:
             return self.robot.forward_kinematics(self.loop.state.q)[0]
         if frame == 'world':
             mount = self.robot.description.mount
             return inverse(pose_from_rpy(mount.position, mount.rpy))
-        raise ValueError(f'frame_id: expected world or base_link, got {shown(frame)}')
+        raise ValueError(f'frame_id must be world or base_link, got {shown(frame)}')
 
 
 def main(args: list[str] | None = None) -> int:

@@ -1,10 +1,10 @@
-"""Does the state follow the pressures? The forces that a state would need, beside those that the chambers make.
+"""Check that the state follows the pressures: the forces that the motion needs against those of the chambers.
 
     r = M(q) qdd + c(q, qd) + k(q) + d(q, qd) + g(q) - A(q) p,     |mean of r| <= LOAD tau_max + MISMATCH (|k| + |g|)
 
-An honest state of a robot with errors of the model and a load leaves a small r. A state that is frozen, drifts, has a
-wrong sign or belongs to mirrored frames leaves an r that grows with the pressures: it is what they do and the state
-does not show. qdd is the difference of the rates, so what they are off at one time cancels in the mean.
+A correct state leaves a small r, even with model errors and a load. A state that is frozen, drifts, has a wrong sign
+or comes from mirrored frames leaves an r that grows with the pressures, because it does not show their effect. qdd is
+the difference of the rates, so errors of single rates cancel in the mean.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from soft_dynamics.robot import Robot
 from ..allocation.pressure_allocation import first_actuated, generic_pose
 from .state_machine import State
 
-LOAD = 0.3  # [-] of the largest force of the chambers may come from a load or an obstacle
-MISMATCH = 0.3  # [-] of stiffness and weight may be wrong in the model
-MEAN_TIME = 0.3  # [s] over which the unexplained force is averaged: swings and lags cancel
-_PERIOD = 0.04  # [s] between two looks, which cost as much as a law
+LOAD = 0.3  # [-] allowance for loads and obstacles, relative to the largest force of the chambers
+MISMATCH = 0.3  # [-] allowance for model errors, relative to elastic force and weight
+MEAN_TIME = 0.3  # [s] averaging time of the unexplained force, in which swings and lags cancel
+_PERIOD = 0.04  # [s] between two checks; a check costs as much as a law
 
 
 class ForceBalance:
-    """Averages the forces that pressures and model do not explain, of the coordinates that chambers work on."""
+    """Averages the forces that pressures and model do not explain, on the coordinates that chambers act on."""
 
     def __init__(self, robot: Robot, matrix: Array | None) -> None:
-        """matrix: A of the robot if it is the same in every pose."""
+        """matrix: A of the robot if it is the same in every pose, else None."""
         self._robot, self._matrix = robot, matrix
         actuation = robot.description.actuation
         A = robot.actuation(generic_pose(robot)) if matrix is None else matrix
@@ -42,17 +42,17 @@ class ForceBalance:
         self._allowed = LOAD * np.abs(reach).max(0)  # [N m or N]
         self._allowed[: first_actuated(robot)] = 0.0
         if any(segment.singular for segment in robot.description.segments):
-            self._allowed[:] = 0.0  # their directions have no meaning near the straight pose
+            self._allowed[:] = 0.0  # their directions are undefined near the straight pose
         self.begin()
 
     def begin(self) -> None:
-        """Forget everything."""
+        """Reset."""
         self._mean: Array = np.zeros(self._robot.nq)  # [N m or N]
         self._last: State | None = None
-        self.wrong = ''  # the coordinate that does not follow
+        self.wrong = ''  # name of the coordinate that does not follow
 
     def feed(self, state: State, bounds: Callable[[], tuple[Array, Array]]) -> None:
-        """Take a plausible state; bounds() are those [Pa] between which each pressure is."""
+        """Take a plausible state; bounds() returns lower and upper bounds of the pressures [Pa]."""
         last, robot = self._last, self._robot
         if last is None or not 0.0 < state.t - last.t <= MEAN_TIME:
             self._last = state
@@ -71,7 +71,7 @@ class ForceBalance:
 
 @njit(cache=True, error_model='numpy')
 def _forces(A: Array, low: Array, high: Array, least: Array, most: Array) -> None:
-    """Write the bounds of A p for pressures within theirs."""
+    """Write the bounds of A p for pressures within low and high."""
     for i in range(A.shape[0]):
         least[i] = most[i] = 0.0
         for j in range(A.shape[1]):
@@ -90,7 +90,7 @@ def _average(
     known: tuple[Array, Array],
     mean: Array,
 ) -> int:
-    """Let a part of the unexplained forces into their mean; return the coordinate furthest beyond what is allowed."""
+    """Update the mean of the unexplained forces; return the coordinate furthest beyond its limit, or -1."""
     least, most = np.empty(mean.size), np.empty(mean.size)
     _forces(A, pressure[0], pressure[1], least, most)
     worst, excess = -1, 1.0

@@ -1,4 +1,4 @@
-"""The rules of `state_machine` that look at every number, compiled: as small calls of NumPy they outlasted the law."""
+"""Per-coordinate rules of `state_machine`, compiled: as NumPy calls they took longer than the law."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numba import njit
 
 from soft_dynamics.array import Array
 
-NOTHING, OTHER_SIZE, NOT_FINITE, TOO_FAR, TOO_FAST, JUMPS = range(6)  # what may be wrong with a motion
+NOTHING, OTHER_SIZE, NOT_FINITE, TOO_FAR, TOO_FAST, JUMPS = range(6)  # faults of a motion
 
 
 @njit(cache=True, error_model='numpy')
@@ -24,10 +24,10 @@ def all_finite(x: Array) -> bool:
 def first_wrong(
     limits: tuple[Array, Array, Array], q: Array, qd: Array, before: Array, dt: float
 ) -> tuple[int, int]:
-    """What is wrong with coordinates, their rates, or the step from those `before`, and with which coordinate.
+    """Return the first fault of coordinates, rates, or the step from `before`, and the index of its coordinate.
 
     |q - centre| <= most,  |qd| <= fastest,  |q - before| <= fastest dt,    limits = (centre, most, fastest)
-    qd and before may be empty: then nothing is wrong with them.
+    qd and before may be empty; then they are not checked.
     """
     centre, most, fastest = limits
     n = centre.size
@@ -49,7 +49,7 @@ def first_wrong(
 
 @njit(cache=True, error_model='numpy')
 def approach(start: Array, target: Array, reach: float, low: float, high: float, p: Array) -> None:
-    """Write p, as near to the target as is within `reach` of the start and between low and high."""
+    """Write p: the target, clipped to within `reach` of the start and to between low and high."""
     for i in range(p.size):
         near = min(max(target[i], start[i] - reach), start[i] + reach)
         p[i] = min(max(near, low), high)

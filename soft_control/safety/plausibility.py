@@ -1,8 +1,8 @@
-"""What coordinates, rates and tips a robot can have: the limits of its file on its geometry.
+"""Plausible coordinates, rates and tip poses of a robot, from its geometry and the limits in its file.
 
-A bend has coordinate_limit and rate_limit, and as a difference of lengths these times its lever. A length may differ
-from that at rest by stretch_limit of it, and change so much in 1/rate_limit seconds. Directions and twists of discs
-are plausible wherever they are, so they have three turns; a moving base has limits of its own.
+A bend has coordinate_limit and rate_limit; as a difference of lengths, both times its lever. A length may deviate from
+its rest length by the fraction stretch_limit, and change by that much in 1/rate_limit seconds. Directions and twists of
+discs may have any value; their limit is three turns. A moving base has its own limits.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from soft_dynamics.description.safety import Safety
 from soft_dynamics.robot import Robot
 from soft_dynamics.segments import Coordinate
 
-TIP_OFF = 0.3  # [-] of the length: so far a tip may be from where the model has it, no further
-_TURNS = 6.0 * math.pi  # [rad] of what may turn on and on
-_BASE_TURN = 3.2  # [rad] a base stands in any direction
+TIP_OFF = 0.3  # [-] largest distance of a measured tip from the model's, relative to the length
+_TURNS = 6.0 * math.pi  # [rad] for unlimited angles
+_BASE_TURN = 3.2  # [rad] a base may have any orientation
 
-_Row = tuple[float, float, float]  # where the coordinate is at rest, how far it may be from there, its rate
+_Row = tuple[float, float, float]  # rest value, largest distance from it, largest rate
 
 
 class Plausible(NamedTuple):
-    """Of each coordinate (nq,), and of the tip."""
+    """Limits of each coordinate (nq,) and of the tip."""
 
     names: tuple[str, ...]
     centre: Array  # [rad or m]
-    coordinate: Array  # [rad or m] away from the centre
+    coordinate: Array  # [rad or m] largest distance from the centre
     rate: Array  # [rad/s or m/s]
-    X_WO: Array  # where the base is, or would be with its coordinates at zero
-    tip: float  # [m] away from the base
+    X_WO: Array  # pose of the base with its coordinates at zero
+    tip: float  # [m] largest distance from the base
     tip_speed: float  # [m/s]
     turn_rate: float  # [rad/s] of the tip
 
     @classmethod
     def of(cls, robot: Robot) -> Plausible:
-        """What the robot's file and geometry allow."""
+        """Return the limits from the robot's file and geometry."""
         description, safety = robot.description, robot.description.safety
         coordinates = [c for segment in description.segments for c in segment.own_coordinates()]
         rows = [_row(coordinate, safety) for coordinate in coordinates]
@@ -54,7 +54,7 @@ class Plausible(NamedTuple):
         return cls(robot.coordinate_names, centre, most, fastest, X_WO, longest, speed, turn)
 
     def p_WB(self, q: Array) -> Array:
-        """Where the base is."""
+        """Return the position of the base [m]."""
         X_WO = self.X_WO
         moved = self.names[0] == 'base_x'
         return np.asarray(X_WO[:3, 3] + X_WO[:3, :3] @ q[:3] if moved else X_WO[:3, 3])

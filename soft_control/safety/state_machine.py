@@ -1,8 +1,8 @@
-"""What stands between any controller and the valves: a state machine as pure functions.
+"""Safety state machine between a control law and the valves, as pure functions.
 
-    memory = advance(limits, memory, t, request)        memory.pressure is what may be commanded
+    memory = advance(limits, memory, t, request)        memory.pressure is the safe command
 
-The diagram and the table of rules are in docs/control.md. Times are seconds of one monotonic clock.
+docs/control/safety.md has the diagram and the rules. Times are seconds of one monotonic clock.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from .kernels import (
 )
 from .plausibility import Plausible
 
-_SHORTEST_STEP = 0.005  # [s] samples closer in time may differ as if they were this far apart
-_ROTATION = 1e-6  # [-] by how much R R^T of a rotation may differ from one
+_SHORTEST_STEP = 0.005  # [s] shorter intervals count as this long in the checks for jumps
+_ROTATION = 1e-6  # [-] tolerance of R R^T = 1
 _NONE: Array = np.empty(0)
-_THAT = {NOT_FINITE: 'is not finite', JUMPS: 'jumps', OTHER_SIZE: "is another robot's"}
+_THAT = {NOT_FINITE: 'is not finite', JUMPS: 'jumps', OTHER_SIZE: 'belongs to another robot'}
 
 
 class Mode(Enum):
-    """IDLE: vented, waiting. FOLLOWING: a controller decides. VENTING: on the ramp. STOPPED: until activated anew."""
+    """IDLE: vented, waiting. FOLLOWING: the law commands. VENTING: on the ramp. STOPPED: until reactivated."""
 
     IDLE = 'idle'
     FOLLOWING = 'following'
@@ -48,14 +48,14 @@ class Mode(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(ChamberLimits):
-    """What the chambers bear, and what is plausible of the robot."""
+    """Limits of the chambers and plausible states of the robot."""
 
     state_timeout: float  # [s]
     plausible: Plausible
 
     @classmethod
     def of(cls, robot: Robot) -> Limits:
-        """The limits that a robot file states."""
+        """Return the limits from the robot file."""
         return cls(
             **chamber_limits(robot.description),
             state_timeout=robot.description.safety.state_timeout,
@@ -64,40 +64,40 @@ class Limits(ChamberLimits):
 
 
 class State(NamedTuple):
-    """An estimate: the time at which it holds, coordinates, rates; and where the tip is, if that is measured."""
+    """A state estimate: time, coordinates, rates and, if measured, the pose of the tip."""
 
     t: float
     q: Array
     qd: Array
-    X_WT: Array | None = None  # None: as the model has it
+    X_WT: Array | None = None  # None: use the model
 
 
 class Request(NamedTuple):
-    """What a controller asks for in one cycle."""
+    """Input of one cycle."""
 
-    wanted: Array | None = None  # [Pa] None: there is no reference to follow
-    fault: str = ''  # why nothing may be followed; '' if all is well
-    reference_t: float = -math.inf  # [s] when the reference came in
-    stop: bool = False  # emergency
+    wanted: Array | None = None  # [Pa] None: no reference
+    fault: str = ''  # why the controller must not follow, or ''
+    reference_t: float = -math.inf  # [s] arrival of the reference
+    stop: bool = False  # emergency stop
 
 
 class Memory(NamedTuple):
-    """All that the state machine remembers from one cycle to the next."""
+    """State of the state machine between cycles."""
 
     mode: Mode
-    pressure: Array  # [Pa] put out last
+    pressure: Array  # [Pa] last command
     t: float  # [s] of the last cycle
-    fault_t: float = -math.inf  # [s] of the last fault: only a newer reference is followed
-    reason: str = ''  # why it does not follow
+    fault_t: float = -math.inf  # [s] last fault; the controller follows only newer references
+    reason: str = ''  # why it does not follow, or ''
 
 
 def begin(pressure: Array, t: float) -> Memory:
-    """Memory at activation: zero pressures, or those that another controller commands at this moment."""
+    """Return the memory at activation, with zero pressures or those of the controller before."""
     return Memory(Mode.VENTING if pressure.any() else Mode.IDLE, pressure, t, reason='no reference yet')
 
 
 def advance(limits: Limits, before: Memory, t: float, request: Request) -> Memory:
-    """One cycle: decide the mode, then move the pressures at the rate that it allows, within the limits."""
+    """Run one cycle: decide the mode, then move the pressures within its rate and the limits."""
     mode, reason, fault_t = _decide(before, t, request)
     wanted = request.wanted if mode is Mode.FOLLOWING else None
     reach = limits.reach(t - before.t, wanted is not None)
@@ -110,7 +110,7 @@ def advance(limits: Limits, before: Memory, t: float, request: Request) -> Memor
 
 
 def _decide(before: Memory, t: float, request: Request) -> tuple[Mode, str, float]:
-    """(mode, reason, time of the last fault); the first thing that speaks against following wins."""
+    """Return (mode, reason, time of the last fault); the first fault wins."""
     if request.stop or before.mode is Mode.STOPPED:
         return Mode.STOPPED, 'emergency stop', t
     fault = request.fault
@@ -118,23 +118,23 @@ def _decide(before: Memory, t: float, request: Request) -> tuple[Mode, str, floa
         if request.wanted.shape != before.pressure.shape:
             fault = f'{request.wanted.size} pressures for {before.pressure.size} chambers'
         elif not all_finite(request.wanted):
-            fault = 'pressures that are not finite'
+            fault = 'pressures are not finite'
     if fault:
         return Mode.VENTING, fault, t
     if request.wanted is None or not request.reference_t > before.fault_t:
-        reason = 'no reference yet' if math.isinf(before.fault_t) else f'{before.reason}'
+        reason = 'no reference yet' if math.isinf(before.fault_t) else before.reason
         return Mode.VENTING, reason, before.fault_t
     return Mode.FOLLOWING, '', before.fault_t
 
 
 def state_fault(limits: Limits, t: float, state: State | None, before: State | None) -> str:
-    """Say why an estimate cannot be trusted at time t; '' if it can. `before` is the estimate ahead of it."""
+    """Return why an estimate cannot be trusted at time t, or ''. `before` is the previous estimate."""
     if state is None:
         return 'no state yet'
     if not abs(t - state.t) <= limits.state_timeout:
         return f'no state for {limits.state_timeout:g} s'
     if state.qd.size != state.q.size:
-        fault = f'that {_THAT[OTHER_SIZE]}'
+        fault = _THAT[OTHER_SIZE]
     elif before is None:
         fault = motion_fault(limits.plausible, state.q, state.qd)
     else:
@@ -143,7 +143,7 @@ def state_fault(limits: Limits, t: float, state: State | None, before: State | N
 
 
 def joint_reference_fault(limits: Limits, q: Array, before: Array | None, dt: float) -> str:
-    """Say why coordinates cannot be followed; '' if they can. Those `before` were sampled dt seconds ago."""
+    """Return why coordinates cannot be followed, or ''. `before`: those sampled dt seconds ago."""
     fault = motion_fault(limits.plausible, q, before=_NONE if before is None else before, dt=dt)
     return fault and f'reference {fault}'
 
@@ -151,28 +151,28 @@ def joint_reference_fault(limits: Limits, q: Array, before: Array | None, dt: fl
 def motion_fault(
     plausible: Plausible, q: Array, qd: Array = _NONE, before: Array = _NONE, dt: float = 0.0
 ) -> str:
-    """Say what of coordinates, rates or the way from those dt seconds before the robot cannot have; '' if nothing."""
+    """Return which coordinate, rate or step from `before` in dt seconds is impossible for the robot, or ''."""
     names, centre, most, fastest = plausible[:4]
     wrong, k = first_wrong((centre, most, fastest), q, qd, before, max(dt, _SHORTEST_STEP))
     if wrong == NOTHING:
         return ''
     if wrong in _THAT:
-        return f'that {_THAT[wrong]}'
+        return _THAT[wrong]
     if wrong == TOO_FAR:
         away = f' from {centre[k]:g}' if centre[k] else ''
-        return f'with {names[k]} more than {most[k]:g}{away}'
-    return f'with a rate of {names[k]} beyond {fastest[k]:g}'
+        return f'has {names[k]} more than {most[k]:g}{away}'
+    return f'has a rate of {names[k]} beyond {fastest[k]:g}'
 
 
 def pose_reference_fault(limits: Limits, q: Array, X_WT: Array, before: Array | None, dt: float) -> str:
-    """Say why a pose of the tip cannot be followed by a robot at q; '' if it can. `before` was dt seconds ago."""
+    """Return why a robot at q cannot follow a pose of the tip, or ''. `before`: the pose dt seconds ago."""
     R_WT, p_WT, plausible = X_WT[:3, :3], X_WT[:3, 3], limits.plausible
     if not np.isfinite(X_WT).all():
-        return 'reference that is not finite'
+        return 'reference is not finite'
     if np.max(np.abs(R_WT @ R_WT.T - np.eye(3))) > _ROTATION or np.linalg.det(R_WT) < 0.0:
-        return 'reference whose orientation is no rotation'
+        return 'reference orientation is not a rotation'
     if not math.dist(p_WT, plausible.p_WB(q)) <= plausible.tip:
-        return f'reference further than {plausible.tip:.3g} m from the base'
+        return f'reference is more than {plausible.tip:.3g} m from the base'
     if before is not None:
         turn, way = np.split(pose_error(X_WT, before), 2)
         passed = max(dt, _SHORTEST_STEP)
@@ -180,5 +180,5 @@ def pose_reference_fault(limits: Limits, q: Array, X_WT: Array, before: Array | 
             math.hypot(*way) > plausible.tip_speed * passed
             or math.hypot(*turn) > plausible.turn_rate * passed
         ):
-            return 'reference that jumps'
+            return 'reference jumps'
     return ''

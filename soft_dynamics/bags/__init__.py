@@ -1,4 +1,4 @@
-"""Bags in the format of rosbag2, mcap or sqlite3, written and read without a ROS installation.
+"""Read and write rosbag2 bags (mcap or sqlite3) without a ROS installation.
 
 with BagWriter('run1', 'mcap') as bag:
     bag.write('/state', 'soft_robot_suite/msg/SoftState', cdr_bytes, t_ns)

@@ -1,4 +1,4 @@
-"""What can be wrong with a bag, in one line."""
+"""Errors of bags, with one-line messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from soft_dynamics.errors import SoftRobotError, one_line
 
-_LONGEST = 2000  # characters of a reason, which may quote a damaged file
+_LONGEST = 2000  # characters of a reason, which may contain text of a damaged file
 
 
 class BagError(SoftRobotError):

@@ -1,7 +1,7 @@
-"""How far a bag may unpack: who sends 98 kB must not make a reader take 3 GB.
+"""Limits of the unpacked size of bags, so that a file of 98 kB cannot take 3 GB of memory.
 
-The library unpacks whole chunks and messages of whatever size. Here the size is bounded before, by two rules: a chunk
-or message may have LARGEST bytes, and a file may unpack to ALLOWANCE bytes plus RATIO times its size.
+The library unpacks whole chunks and messages of any size. This module bounds the size first: a chunk or message may
+have LARGEST bytes, and a file may unpack to ALLOWANCE bytes plus RATIO times its size.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any
 
 from rosbags.rosbag2 import storage_mcap
 
-zstd: Any = vars(storage_mcap)['zstd']  # of Python itself or a backport, as the library found it
+zstd: Any = vars(storage_mcap)['zstd']  # from Python or a backport, as imported by the library
 LARGEST = 256 * 2**20  # [bytes]
 ALLOWANCE = 256 * 2**20  # [bytes]
 _BLOCK = 2**20
-RATIO = 100  # recorded sensors pack to a half or a tenth
+RATIO = 100  # recorded sensor data pack to between a half and a tenth
 
 
 class Budget:
-    """Counts what files have unpacked to. Raises ValueError beyond what they may."""
+    """Counts the unpacked bytes of files. Raises ValueError beyond the limit."""
 
     def __init__(self, *files: Path) -> None:
         self._size = sum(file.stat().st_size for file in files)
         self._most = self._left = ALLOWANCE + RATIO * self._size
 
     def take(self, count: int) -> None:
-        """Note that so many bytes [bytes] will come out of it."""
+        """Count bytes that will be unpacked."""
         self._left -= count
         if count > LARGEST:
             raise ValueError(f'a part would unpack to {count} bytes, expected at most {LARGEST}')
@@ -37,7 +37,7 @@ class Budget:
 
 
 def unpack_file(packed: Path, out: Path, budget: Budget) -> None:
-    """A file packed with zstd."""
+    """Unpack a file packed with zstd."""
     with zstd.open(packed, 'rb') as source, out.open('xb') as target:
         while block := source.read(_BLOCK):
             budget.take(len(block))
@@ -45,7 +45,7 @@ def unpack_file(packed: Path, out: Path, budget: Budget) -> None:
 
 
 def unpack_message(data: bytes) -> bytes:
-    """A message packed with zstd. Raises ValueError if it is larger than LARGEST."""
+    """Unpack a message packed with zstd. Raises ValueError if it is larger than LARGEST."""
     made = _zstd(data, LARGEST)
     if len(made) > LARGEST:
         raise ValueError(f'a message of {len(data)} bytes would unpack to more than {LARGEST}')
@@ -53,7 +53,7 @@ def unpack_message(data: bytes) -> bytes:
 
 
 def _bounded(new: Callable[[], Any]) -> Callable[[bytes, int], bytes]:
-    """A decompressor that ends one byte behind the size that is declared; the library then finds it wrong."""
+    """Decompressor that stops one byte after the declared size; the library then reports an error."""
 
     def decompress(data: bytes, size: int) -> bytes:
         made: bytes = new().decompress(data, max_length=size + 1)
@@ -63,5 +63,5 @@ def _bounded(new: Callable[[], Any]) -> Callable[[bytes, int], bytes]:
 
 
 _zstd = _bounded(zstd.ZstdDecompressor)
-_lz4 = _bounded(import_module('lz4.frame').LZ4FrameDecompressor)  # the library depends on it
-storage_mcap.DECOMPRESSORS.update(zstd=_zstd, lz4=_lz4)  # its own do not look at the size
+_lz4 = _bounded(import_module('lz4.frame').LZ4FrameDecompressor)  # a dependency of the library
+storage_mcap.DECOMPRESSORS.update(zstd=_zstd, lz4=_lz4)  # its own functions do not check the size

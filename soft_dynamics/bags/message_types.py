@@ -1,4 +1,4 @@
-"""Message types: those of ROS 2 Jazzy, and any other whose .msg file an ament prefix or this suite holds."""
+"""Message types of ROS 2 Jazzy, and of .msg files in ament prefixes and this suite."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from soft_dynamics.errors import shown
 
 
 def ros_types() -> Typestore:
-    """The types of ROS 2 Jazzy. A reader adds the others as its bag defines them, which may be an older definition."""
+    """Types of ROS 2 Jazzy. A reader adds other types with the definitions in its bag, which may be older."""
     return get_typestore(Stores.ROS2_JAZZY)
 
 
 def standard_types() -> Typestore:
-    """The types of ROS 2 Jazzy and of this suite."""
+    """Types of ROS 2 Jazzy and of this suite."""
     store = ros_types()
     for file in sorted((share_folder() / 'msg').glob('*.msg')):
         register(store, f'{SHARE.name}/msg/{file.stem}')
@@ -28,7 +28,7 @@ def standard_types() -> Typestore:
 
 
 def register(store: Typestore, msgtype: str) -> None:
-    """Make a type and those it is made of known to the store. Raises ValueError if nothing defines it."""
+    """Register a type and the types it contains. Raises ValueError if there is no definition."""
     if msgtype in store.types:
         return
     types = get_types_from_msg(_definition(msgtype), msgtype)
@@ -38,7 +38,7 @@ def register(store: Typestore, msgtype: str) -> None:
 
 
 def register_text(store: Typestore, msgtype: str, text: str) -> None:
-    """Make a type known from the definition that a bag holds of it and of all it is made of."""
+    """Register a type from the definition in a bag, with the types it contains."""
     found: dict[str, Any] = get_types_from_msg(text, msgtype)
     store.register({name: fields for name, fields in found.items() if name not in store.types})
 

@@ -1,4 +1,4 @@
-"""Read a bag of any recorder, with one clear line where that is not possible."""
+"""Read a bag of any recorder; errors are one line."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .message_types import register, register_text, ros_types
 from .repair import METADATA, repair, unfinished
 from .unindexed_reader import AnyReader
 
-# Of metadata.yaml, which programs write: a bag of 1000 topics has 800 kB and 40,000 entries.
+# Limits of metadata.yaml: a bag with 1000 topics has 800 kB and 40,000 entries.
 METADATA_SIZE, METADATA_NODES = 2 * 2**20, 100_000
 
 
 class Message(NamedTuple):
-    """A message as it was recorded."""
+    """A recorded message."""
 
     topic: str
     msgtype: str  # package/msg/Name
@@ -46,16 +46,16 @@ class Bag:
 
     @property
     def duration(self) -> float:
-        """From the first to the last message [s]."""
+        """Time from the first to the last message [s]."""
         return (self.end_ns - self.start_ns) * 1e-9
 
     def qos(self, topic: str) -> list[Qos]:
-        """What the publishers of a topic offered, if it was recorded."""
+        """QoS of the publishers of a topic, if recorded."""
         (first, *_) = [c for c in self._reader.connections if c.topic == topic]
         return list(getattr(first.ext, 'offered_qos_profiles', []))
 
     def messages(self, topics: Sequence[str] = (), start_ns: int | None = None) -> Iterator[Message]:
-        """Messages in the order of their times, of some topics or of all; BagError if a topic is missing."""
+        """Messages of some or all topics, in time order. Raises BagError if a topic is missing."""
         missing = [name for name in topics if name not in self.topics]
         if missing:
             raise BagError(
@@ -67,7 +67,7 @@ class Bag:
                 yield Message(c.topic, c.msgtype, t_ns, bytes(data))
 
     def decode(self, message: Message) -> Any:
-        """The message as an object with the fields of its type; arrays are NumPy's."""
+        """Decode a message to an object with the fields of its type; arrays are NumPy arrays."""
         with _damage(self.path):
             if message.msgtype not in self._types.types:
                 self._register(message.msgtype)
@@ -88,9 +88,9 @@ class Bag:
 def open_bag(path: str | Path, say: Callable[[str], None] = lambda _: None) -> Iterator[Bag]:
     """Open a bag: its folder, or a single .mcap or .db3 file.
 
-    A bag that its recorder could not finish is finished first; `say` gets a line about that, and about metadata that
-    are not those of the storage file, which is believed.
-    Raises BagError if there is no bag, or one that is damaged or of another kind.
+    An unfinished bag is finished first. `say` gets a line about this, and about metadata that disagree with the storage
+    file, which takes precedence.
+    Raises BagError if the bag does not exist, is damaged or has another format.
     """
     path = Path(path)
     if not path.exists():
@@ -101,7 +101,7 @@ def open_bag(path: str | Path, say: Callable[[str], None] = lambda _: None) -> I
         and not any(path.glob('*.mcap'))
         and not any(path.glob('*.db3'))
     ):
-        raise BagError(path, 'is a folder without metadata.yaml, so not a bag of rosbag2')
+        raise BagError(path, 'is a folder without metadata.yaml, not a rosbag2 bag')
     with ExitStack() as stack:
         with _damage(path):
             reader = stack.enter_context(AnyReader(_readable(path, say, stack)))
@@ -111,17 +111,17 @@ def open_bag(path: str | Path, say: Callable[[str], None] = lambda _: None) -> I
 
 
 def _readable(path: Path, say: Callable[[str], None], stack: ExitStack) -> Path:
-    """What the reader is to open: the bag itself, unless it is unfinished or packed."""
+    """Path for the reader: the bag itself, or a finished or unpacked copy."""
     inside = [path] if not path.is_dir() else [path / METADATA, *path.glob('*.mcap'), *path.glob('*.db3')]
     for each in inside:
-        if each.exists() and not each.is_file():  # a pipe would make the reader wait for ever
+        if each.exists() and not each.is_file():  # a pipe would block the reader forever
             raise ValueError(f'{each.name}: expected a plain file, found a pipe, device or folder')
     file = unfinished(path)
     if file is not None:
         told = f'bag {path} was not finished by its recorder'
         try:
             say(f'{told}: {repair(path, file)} messages recovered')
-        except (OSError, sqlite3.Error) as error:  # a full disk, a folder that must not be written to
+        except (OSError, sqlite3.Error) as error:  # full disk or read-only folder
             say(f'{told} and cannot be finished here ({error}); it is read as it is')
             return file
     if not (path / METADATA).exists():
@@ -129,12 +129,12 @@ def _readable(path: Path, say: Callable[[str], None], stack: ExitStack) -> Path:
     metadata = load(path / METADATA, METADATA_SIZE, METADATA_NODES)
     told_files = metadata['rosbag2_bagfile_information']['relative_file_paths']
     if strange := [name for name in told_files if not (path / Path(name).name).is_file()]:
-        raise ValueError(f'{METADATA} names {shown(strange[0])}, which is no file here')
+        raise ValueError(f'{METADATA} names {shown(strange[0])}, which is not a file in this folder')
     return _unpacked(path, metadata, stack)
 
 
 def _unpacked(path: Path, metadata: Any, stack: ExitStack) -> Path:
-    """The bag, or, if its files are packed, a copy beside it with their contents, which goes with `stack`."""
+    """The bag, or an unpacked copy beside it if its files are packed; `stack` removes the copy."""
     told = metadata['rosbag2_bagfile_information']
     if str(told.get('compression_mode')).lower() != 'file' or told.get('compression_format') != 'zstd':
         return path
@@ -152,12 +152,12 @@ def _unpacked(path: Path, metadata: Any, stack: ExitStack) -> Path:
 
 @contextmanager
 def _damage(path: Path) -> Iterator[None]:
-    """Turn whatever a damaged file makes the library raise into one line."""
+    """Convert any exception of the library about a damaged file to BagError."""
     try:
         yield
     except (BagError, GeneratorExit):
         raise
     except Exception as error:
         raise BagError(
-            path, f'is damaged, cut short or no rosbag2 bag: {error or type(error).__name__}'
+            path, f'is damaged, truncated or not a rosbag2 bag: {error or type(error).__name__}'
         ) from error

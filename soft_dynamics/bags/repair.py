@@ -1,4 +1,4 @@
-"""Finish a bag whose recorder was killed: it has messages, but neither index nor metadata."""
+"""Finish a bag after its recorder was killed, which leaves messages without index and metadata."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def unfinished(path: Path) -> Path | None:
 
 
 def repair(path: Path, file: Path) -> int:
-    """Rewrite an unfinished bag as a finished one and return how many messages it holds.
+    """Finish an unfinished bag; return its number of messages.
 
-    The new files are made aside and take their places when both are complete, metadata last: who is killed on the way
-    leaves a bag that is unfinished as before.
+    New files are written beside the old ones and replace them when complete, metadata last. A kill in between leaves
+    the bag unfinished as before.
     """
     try:
         held = lock(path)

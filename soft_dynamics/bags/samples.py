@@ -1,4 +1,4 @@
-"""Samples of sensors and states into a bag, from plain numbers: for importers and made recordings, without ROS."""
+"""Write samples of sensors and states to a bag from plain numbers, without ROS."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHAPE, BODIES = 'soft_robot_suite/msg/ShapeSamples', 'soft_robot_suite/msg/BodyP
 
 
 class SampleWriter:
-    """Writes messages with the stamp t_ns, which is the time of recording too; give them in the order of time."""
+    """Writes messages with stamp and recording time t_ns, in time order."""
 
     def __init__(self, bag: BagWriter, frame_id: str = 'world') -> None:
         self._bag, self._frame_id = bag, frame_id
@@ -31,7 +31,7 @@ class SampleWriter:
         self._write(topic, POSE, t_ns, self._make('geometry_msgs/msg/Pose', position, orientation))
 
     def bodies(self, topic: str, t_ns: int, names: Sequence[str], quat_WB: Any, p_WB: Any) -> None:
-        """Quaternions (n, 4) and positions (n, 3) [m] of all bodies that are seen at one time."""
+        """Quaternions (n, 4) and positions (n, 3) [m] of all bodies in one frame."""
         position, orientation = (np.asarray(x, np.float64).reshape(-1) for x in (p_WB, quat_WB))
         self._write(topic, BODIES, t_ns, list(names), position, orientation)
 
@@ -54,7 +54,7 @@ class SampleWriter:
         self._write(topic, PRESSURES, t_ns, list(names), np.asarray(pressure, np.float64), '', False)
 
     def state(self, topic: str, t_ns: int, model: str, names: Sequence[str], motion: Sequence[Any]) -> None:
-        """Coordinates, rates and, if there are any, accelerations of the robot `model`."""
+        """Coordinates, rates and optionally accelerations of the robot `model`."""
         q, qd, qdd = (np.asarray(x, np.float64) for x in (*motion, ())[:3])
         self._write(topic, STATE, t_ns, model, list(names), q, qd, qdd, np.zeros(0), [])
 

@@ -1,4 +1,4 @@
-"""End a storage file that was cut short behind the last that is whole."""
+"""Finish a truncated storage file after its last complete record."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import struct
 from pathlib import Path
 
 MAGIC = b'\x89MCAP0\r\n'
-DATA_END, FOOTER = 0x0F, 0x02  # records of MCAP: one byte of kind, eight of length, content
+DATA_END, FOOTER = 0x0F, 0x02  # MCAP record: kind (1 byte), length (8 bytes), content
 NO_INDEX = struct.pack('<BQI', DATA_END, 4, 0) + struct.pack('<BQQQI', FOOTER, 20, 0, 0, 0) + MAGIC
 
 
 def seal(file: Path) -> None:
-    """Make a storage file one that every reader takes."""
+    """Make a storage file readable for every reader."""
     seal_mcap(file) if file.suffix == '.mcap' else _roll_back(file)
 
 
 def seal_mcap(file: Path) -> None:
-    """Cut an MCAP file behind its last whole record and end it as one without index.
+    """Truncate an MCAP file after its last complete record and finish it without an index.
 
-    Where the disk has no room for the end, the last record, which in our bags is an index, makes room for it.
+    If the disk is full, the end replaces the last record, which in bags of this suite is an index.
     """
     with file.open('r+b', buffering=0) as stream:
         size, before, end = os.fstat(stream.fileno()).st_size, len(MAGIC), len(MAGIC)
@@ -46,7 +46,7 @@ def _end(stream: io.FileIO, at: int) -> None:
 
 
 def _roll_back(file: Path) -> None:
-    """Let sqlite3 undo the transaction that was cut short, which a reader that must not write cannot."""
+    """Let sqlite3 roll back the interrupted transaction, which a read-only reader cannot do."""
     connection = sqlite3.connect(file)
     connection.execute('SELECT count(*) FROM messages').fetchone()
     connection.close()

@@ -1,4 +1,4 @@
-"""The library's reader, made to read also what `ros2 bag` leaves: no index, no order, metadata of another hand."""
+"""Readers of the rosbags library, extended to files without index or order and with inconsistent metadata."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rosbags.rosbag2.storage_sqlite3 import Sqlite3Reader
 
 from .limits import Budget, unpack_message
 
-CHUNK = 0x06  # a record of MCAP: one byte of kind, eight of length, two times of eight bytes, size when unpacked, ...
-# Words of SQL that the tables of a bag do not need.
+CHUNK = 0x06  # MCAP chunk record: kind (1 byte), length (8), two times (8 each), unpacked size, ...
+# SQL keywords that the tables of a bag do not need.
 _COMPUTES = re.compile(r'\b(as|virtual)\b', re.IGNORECASE)
 Messages = Generator[tuple[Connection, int, bytes], None, None]
 
 
 class AnyMcap(McapReader):
-    """Messages of a file without index come in the order of their times too, whatever that in the file is.
+    """MCAP reader that returns messages in time order, also from files without index.
 
-    A file that would unpack to too much is refused before.
+    It rejects files that would unpack to too many bytes, before unpacking.
     """
 
     def _open(self) -> None:
@@ -39,14 +39,14 @@ class AnyMcap(McapReader):
             budget.take(chunk.uncompressed_size)
 
     def meta_scan(self) -> None:
-        """Look through a file without index, which unpacks all of it."""
+        """Scan a file without index; this unpacks the whole file."""
         budget = Budget(Path(str(self.path)))
         for size in self._chunk_sizes():
             budget.take(size)
         super().meta_scan()
 
     def _chunk_sizes(self) -> Iterator[int]:
-        """What the chunks say that they unpack to."""
+        """Declared unpacked sizes of the chunks."""
         assert self.bio
         self.bio.seek(self.data_start)
         while self.bio.tell() < self.data_end:
@@ -64,7 +64,7 @@ class AnyMcap(McapReader):
         return self._in_order(connections, start, stop)
 
     def _in_order(self, *choice: Any) -> Messages:
-        """Two passes: the first tells which time is next, so that no more is kept than came too early."""
+        """Sort in two passes: the first finds the next time, so that only early messages are kept in memory."""
         times = sorted(t for _, t, _ in self.messages_scan(*choice))
         waiting: list[tuple[int, int, Connection, bytes]] = []
         next_one = 0
@@ -77,7 +77,7 @@ class AnyMcap(McapReader):
 
 
 class AnySqlite(Sqlite3Reader):
-    """A database that computes what it is asked for (views, generated columns) has no limit, and is refused before."""
+    """SQLite reader that rejects views and generated columns, because they could compute without limit."""
 
     def open(self) -> None:
         where = f'file:{quote(str(Path(str(self.path)).absolute()))}?immutable=1'
@@ -89,9 +89,9 @@ class AnySqlite(Sqlite3Reader):
 
 
 class AnyFolder(DirectoryReader):
-    """Where metadata and storage files do not agree, the files are believed.
+    """Folder reader that trusts the storage files if the metadata disagree.
 
-    `ros2 bag reindex` writes other QoS into the metadata than the files have, and the library then shows no message.
+    `ros2 bag reindex` writes other QoS to the metadata than the files have, and the library then returns no messages.
     """
 
     STORAGE_PLUGINS: Mapping[str, Any] = {'mcap': AnyMcap, 'sqlite3': AnySqlite}
@@ -106,7 +106,7 @@ class AnyFolder(DirectoryReader):
         self._packed = self.metadata.compression_mode == 'message'
         self.metadata = self.metadata._replace(
             compression_mode=None
-        )  # of the library, which unpacks any size
+        )  # the library's function has no limit of the unpacked size
         told = {(c.topic, c.msgtype): c for c in self.connections}
         found: dict[tuple[str, str], Connection] = {}
         for storage in self.storages:
@@ -137,7 +137,7 @@ class AnyFolder(DirectoryReader):
             yield connection, t, data
 
     def _measure(self) -> None:
-        """Times and number of messages as the files have them."""
+        """Measure the times and the number of messages in the files."""
         parts = [s.metadata for s in self.storages if s.metadata.message_count]
         start, end = (min(p.start_time for p in parts), max(p.end_time for p in parts)) if parts else (0, 0)
         count = sum(part.message_count for part in parts)
@@ -147,11 +147,11 @@ class AnyFolder(DirectoryReader):
 
 
 class AnyReader(Reader):
-    """Folders and single files."""
+    """Reader of folders and single files."""
 
     STORAGE_PLUGINS: Mapping[str, Any] = {'dir': AnyFolder, '.mcap': AnyMcap, '.db3': AnySqlite}
 
     @property
     def disagreement(self) -> str:
-        """Of metadata and storage, in a few words, if there is any."""
+        """Description of a disagreement between metadata and storage, if any."""
         return str(getattr(self.storage, 'disagreement', ''))

@@ -1,4 +1,4 @@
-"""Write a bag so that a killed process leaves all but its last moments readable."""
+"""Write a bag that stays readable after a kill, except for its last moments."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from .unindexed_reader import AnyReader
 
 STORAGES = {'mcap': StoragePlugin.MCAP, 'sqlite3': StoragePlugin.SQLITE3}
 VERSION: Literal[9] = 9  # of ROS 2 Jazzy
-RESERVE = 2**20  # [bytes] kept free for the end of a bag on a disk that is full: metadata of 1000 topics
+RESERVE = 2**20  # [bytes] reserve for the end of a bag on a full disk: metadata of 1000 topics
 
 
 class NamedWriter(Writer):
-    """The library's writer, with a storage file of any name: its own does not end in a number, as `ros2 bag` wants."""
+    """The library's writer with a chosen name of the storage file; `ros2 bag` expects a number at the end."""
 
     def __init__(self, path: Path, storage: StoragePlugin, stem: str) -> None:
         super().__init__(path, version=VERSION, storage_plugin=storage)
         self._stem = stem
 
     def open(self) -> None:
-        """Make the folder and the file in it."""
+        """Create the folder and the storage file."""
         self.path.mkdir(mode=0o755, parents=True)
         folder: Any = _Folder(self.path, self._stem)
         self.storage = self.STORAGE_PLUGINS[self.storage_plugin](folder, self.compression_mode)
 
 
 class _Folder(NamedTuple):
-    """A folder for the storage plugins, which name their file after it: it is called as the file is to be."""
+    """Folder for the storage plugins, which name their file after it."""
 
     path: Path
     name: str
@@ -53,19 +53,19 @@ class _Folder(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """A storage file that is complete, for the library's writer, which then adds the metadata."""
+    """A complete storage file, to which the library's writer adds the metadata."""
 
     path: Path
 
     def close(self, version: int, metadata: str) -> None:
-        """Leave it as it is."""
+        """Do nothing: the file is complete."""
 
 
 class BagWriter:
-    """A new bag. `flush` puts on disk what was written so far; a lock tells readers that it is still growing.
+    """A new bag. `flush` saves everything written so far; a lock tells readers that the bag is being recorded.
 
-    Where the disk does not take any more, the call raises BagError and the bag ends there, with metadata, so that any
-    reader takes it: what was flushed stays.
+    If the disk is full, the call raises BagError, and the bag ends with metadata, so that any reader can read the
+    flushed messages.
     """
 
     def __init__(self, path: str | Path, storage: str = 'mcap') -> None:
@@ -80,7 +80,7 @@ class BagWriter:
         try:
             self._writer = NamedWriter(self.path, STORAGES[storage], f'{self.path.name}_0')
             self._writer.open()
-            self._reserve = tempfile.TemporaryFile(dir=self.path)  # noqa: SIM115  no name: it goes with the process
+            self._reserve = tempfile.TemporaryFile(dir=self.path)  # noqa: SIM115  closed with the process
             os.posix_fallocate(self._reserve.fileno(), 0, RESERVE)
         except (WriterError, FileExistsError):
             raise BagError(self.path, 'exists already') from None
@@ -89,7 +89,7 @@ class BagWriter:
         self._lock = lock(self.path)
 
     def add_topic(self, topic: str, msgtype: str, qos: tuple[Qos, ...] = ()) -> None:
-        """Announce a topic of type `package/msg/Name`; ValueError if its definition is nowhere."""
+        """Add a topic of type `package/msg/Name`. Raises ValueError if the type has no definition."""
         if topic not in self._topics:
             register(self._types, msgtype)
             with self._storing():
@@ -98,7 +98,7 @@ class BagWriter:
                 )
 
     def write(self, topic: str, msgtype: str, data: bytes, t_ns: int) -> None:
-        """Append a message in CDR; times never step back, or the bag could not be read without its index."""
+        """Append a message in CDR. Times never step back, so the bag is readable without its index."""
         self.add_topic(topic, msgtype)
         self._last_ns = max(t_ns, self._last_ns)
         with self._storing():
@@ -106,7 +106,7 @@ class BagWriter:
         self.count += 1
 
     def flush(self) -> None:
-        """Hand everything to the operating system: it outlives this process."""
+        """Hand everything to the operating system, so that it survives the end of this process."""
         storage = self._writer.storage
         with self._storing():
             if isinstance(storage, McapWriter) and storage.chunk.msgs:
@@ -116,7 +116,7 @@ class BagWriter:
                 storage.conn.commit()
 
     def close(self) -> None:
-        """Write index and metadata, unless the bag ended before."""
+        """Write index and metadata, unless the bag has already ended."""
         if self.is_open:
             with self._storing():
                 self._writer.close()
@@ -126,7 +126,7 @@ class BagWriter:
 
     @contextmanager
     def _storing(self) -> Iterator[None]:
-        """End the bag with what is on the disk, if the disk refuses to take more."""
+        """End the bag with the messages on disk if a write fails."""
         if not self.is_open:
             raise BagError(self.path, 'is closed')
         try:
@@ -136,7 +136,7 @@ class BagWriter:
             self._reserve.close()
             try:
                 kept = f'{self._end_early()} messages can be read'
-            except Exception:  # then it is left as a kill leaves it, which our reader knows how to finish
+            except Exception:  # the bag stays as after a kill; `repair` can finish it
                 self._writer.metapath.unlink(missing_ok=True)
                 kept = 'it can be read once there is room to finish it'
             finally:
@@ -144,7 +144,7 @@ class BagWriter:
             raise BagError(self.path, f'cannot be written any more: {error}; {kept}') from error
 
     def _end_early(self) -> int:
-        """Write the metadata of what is on the disk; return how many messages that are."""
+        """Write the metadata of the messages on disk; return their number."""
         file = next(file for file in self.path.iterdir() if file.suffix in ('.mcap', '.db3'))
         if self._writer.storage is not None:
             with suppress(OSError, sqlite3.Error):
@@ -169,7 +169,7 @@ class BagWriter:
 
 
 def lock(path: Path) -> BinaryIO:
-    """Lock the one storage file of a bag until the returned file is closed; BlockingIOError if it is locked."""
+    """Lock the storage file of a bag until the returned file is closed. Raises BlockingIOError if it is locked."""
     file = next(f for f in path.iterdir() if f.suffix in ('.mcap', '.db3')).open('rb')
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -15,12 +15,12 @@ Floats = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Chamber:
-    """A pressure chamber and how it works on the coordinates.
+    """A pressure chamber and the generalised forces that it causes.
 
-    gain        an identified force per pressure on the coordinates of its segment
-    volume      p dV of a chamber of `area` at `position` in the cross-section of an arc
-    tip_wrench  the wrench of that chamber at the segment's tip, and minus its components at the segment's base [Mehl]
-    end_force   p area along z at the centre of a disc [Schultz]
+    gain        identified force per pressure on each coordinate of the segment
+    volume      virtual work p dV of a chamber of `area` at `position` in the cross-section of an arc
+    tip_wrench  wrench of such a chamber at the segment's tip, and minus its components at the segment's base [Mehl]
+    end_force   force p area along z at the centre of a disc [Schultz]
     """
 
     name: str = quantity(form=NAME)
@@ -33,17 +33,17 @@ class Chamber:
 
 @dataclass(frozen=True)
 class Actuation:
-    """The chambers, and what every one of them has in common."""
+    """The chambers and the values they share."""
 
     chambers: tuple[Chamber, ...] = ()
-    pressure_min: float = quantity(0.0, unit='Pa', most=0.0, doc='gauge; a vented chamber has 0')
-    pressure_max: float = quantity(0.0, unit='Pa', doc='gauge')
-    slew: float = quantity(1e6, unit='Pa/s', above=0.0, doc='fastest change a command may ask for')
-    valve_lag: float = quantity(0.0, unit='s', least=0.0, doc='time constant of the first-order valve')
+    pressure_min: float = quantity(0.0, unit='Pa', most=0.0, doc='lower limit, gauge; a vented chamber has 0')
+    pressure_max: float = quantity(0.0, unit='Pa', doc='upper limit, gauge; greater than `pressure_min`')
+    slew: float = quantity(1e6, unit='Pa/s', above=0.0, doc='largest rate of change of a commanded pressure')
+    valve_lag: float = quantity(0.0, unit='s', least=0.0, doc='time constant of the valves, first order')
     fill_lag: float = quantity(
-        0.0, unit='s', least=0.0, doc='by which a chamber follows its pressure sensor upwards'
+        0.0, unit='s', least=0.0, doc='time constant with which a chamber fills behind its pressure sensor'
     )
-    vent_lag: float = quantity(0.0, unit='s', least=0.0, doc='likewise downwards')
+    vent_lag: float = quantity(0.0, unit='s', least=0.0, doc='time constant with which it vents')
 
     def __post_init__(self) -> None:
         if self.chambers and not self.pressure_max > self.pressure_min:

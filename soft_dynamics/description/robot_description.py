@@ -1,6 +1,6 @@
-"""What a robot file says: the only source of robot facts. SI units; frames and conventions in docs/robot_file.md.
+"""The contents of a robot file. SI units; docs/robot_file.md lists the frames and conventions.
 
-Every class here is the schema of one block of `robots/<name>.yaml`; `reader.read` fills them and lists all mistakes.
+Each class is the schema of one block of `robots/<name>.yaml`. `reader.read` fills them and collects all problems.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from .safety import Safety
 from .sensors import Sensor
 
 Floats = tuple[float, ...]
-MOST_SEGMENTS = 100  # the defaults are merged under each, and the time of a step grows with their square
+MOST_SEGMENTS = (
+    100  # segment_defaults is merged under each; the time of a step grows with the square of the number
+)
 
 
 @dataclass(frozen=True)
 class Mount:
-    """Where the world of this file is in the world of ROS (z up): for display and sensors, not for the dynamics."""
+    """Pose of the world of this file in the ROS world (z up). Display and sensors use it; the dynamics do not."""
 
     position: Floats = quantity((0.0, 0.0, 0.0), unit='m', length=3)
     rpy: Floats = quantity((0.0, 0.0, 0.0), unit='rad', length=3)
@@ -33,20 +35,22 @@ class Mount:
 
 @dataclass(frozen=True)
 class Description:
-    """A whole robot file."""
+    """The top level of a robot file."""
 
     format: Literal[1]
     name: str = quantity(form=NAME)
     segments: tuple[Segment, ...] = quantity(types=TYPES)
     source: str = ''
-    gravity: Floats = quantity((0.0, 0.0, 0.0), unit='m/s^2', length=3, doc='in the world of this file')
+    gravity: Floats = quantity(
+        (0.0, 0.0, 0.0), unit='m/s^2', length=3, doc='vector in the world of this file'
+    )
     base: Base = Base()
     mount: Mount = Mount()
-    tip_load: float = quantity(0.0, unit='kg', least=0.0, doc='point mass at the tip')
+    tip_load: float = quantity(0.0, unit='kg', least=0.0, doc='point mass at the tip frame')
     spline_ends: Literal['not-a-knot', 'natural', 'clamped'] = quantity(
         'not-a-knot',
-        doc='of the centreline through hinges; natural: no curvature at base and tip; clamped: it leaves along y of '
-        'the base and has no curvature at the tip',
+        doc='end conditions of the centreline spline (robots of hinges only); natural: zero curvature at base and tip; '
+        'clamped: along y at the base, zero curvature at the tip',
     )
     actuation: Actuation = Actuation()
     sensors: tuple[Sensor, ...] = ()
@@ -54,7 +58,7 @@ class Description:
 
 
 def _cross_checks(robot: Description) -> list[str]:
-    """Mistakes that no single value shows: names that clash or do not exist, lists of the wrong length."""
+    """Problems that involve several values: duplicate or unknown names, lists of the wrong length."""
     problems = []
     if not robot.segments:
         problems.append('segments: expected at least one, found none')
@@ -94,7 +98,7 @@ def _repeated(path: str, names: list[str]) -> list[str]:
 
 
 def from_mapping(data: Any, source: str) -> Description:
-    """Build a description; raise RobotFileError with every problem found."""
+    """Build a description. Raise RobotFileError with all problems."""
     problems: list[str] = []
     if isinstance(data, Mapping):
         data = dict(data)
@@ -115,7 +119,7 @@ def from_mapping(data: Any, source: str) -> Description:
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings joined key by key, `above` winning; lists and numbers are replaced whole."""
+    """Merge two mappings key by key; `above` takes precedence. Lists and numbers are replaced as a whole."""
     joined = dict(below)
     for key, value in above.items():
         old = joined.get(key)
@@ -124,7 +128,7 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load_description(name: str | Path, overrides: Mapping[str, Any] | None = None) -> Description:
-    """Read a shipped robot or a path; `overrides` is merged over the file, key by key."""
+    """Read a shipped robot by name, or a file by path. `overrides` is merged over the file, key by key."""
     if overrides is not None and not isinstance(overrides, Mapping):
         raise ValueError(f'overrides: expected a mapping of keys of the robot file, got {shown(overrides)}')
     path = robot_file(name)

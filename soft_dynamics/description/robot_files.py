@@ -1,4 +1,4 @@
-"""Where the shipped files are: robots/, config/ and the other shared folders."""
+"""Locations of the shipped files: robots/, config/ and the other shared folders."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ SHARE = Path('share', 'soft_robot_suite')
 
 
 def share_folder() -> Path:
-    """Return the folder with robots/, config/ and, unless the suite came by pip, launch/, urdf/ and rviz/.
+    """Return the folder with robots/, config/ and, unless installed by pip, launch/, urdf/ and rviz/.
 
-    It is the source tree if this package lies in it, and otherwise share/soft_robot_suite under the prefix
-    that this package was installed to: pip and ament use the same place.
+    This is the source tree if the package is inside it, otherwise share/soft_robot_suite under the install prefix; pip
+    and ament use the same place.
 
-    Raises FileNotFoundError if there is none.
+    Raises FileNotFoundError if it does not exist.
     """
     package = Path(__file__).absolute().parents[1]
     if (package.parent / 'package.xml').is_file():
@@ -31,9 +31,9 @@ def robot_names() -> list[str]:
 
 
 def robot_file(name: str | os.PathLike[str]) -> Path:
-    """Return the file of a robot, given as a shipped name ('honeycomb_arm') or as a path ending in .yaml.
+    """Return the file of a robot, given by shipped name ('honeycomb_arm') or by path ending in .yaml.
 
-    Raises FileNotFoundError, naming the shipped robots, if there is no such file; ValueError for what is no name.
+    Raises FileNotFoundError, which lists the shipped robots, if there is no such file; ValueError for other arguments.
     """
     if not isinstance(name, str | os.PathLike):
         raise ValueError(f'name: expected the name of a shipped robot or a path, got {name!r}')
@@ -43,6 +43,6 @@ def robot_file(name: str | os.PathLike[str]) -> Path:
     if not path.is_file():
         shipped = ', '.join(robot_names())
         raise FileNotFoundError(
-            f'no robot {str(name)!r}; shipped are {shipped}; else give the path of a .yaml file'
+            f'no robot {str(name)!r}; shipped are {shipped}; or give the path of a .yaml file'
         )
     return path

@@ -9,21 +9,24 @@ from ..reader import quantity
 
 @dataclass(frozen=True)
 class Safety:
-    """When a controller gives up, and how fast it lets the air out."""
+    """When controllers and bridges vent the robot, and how fast."""
 
     state_timeout: float = quantity(0.1, unit='s', above=0.0)
     command_timeout: float = quantity(0.2, unit='s', above=0.0)
-    vent_time: float = quantity(1.0, unit='s', above=0.0, doc='full pressure to none')
+    vent_time: float = quantity(1.0, unit='s', above=0.0, doc='time from full pressure to zero')
     coordinate_limit: float = quantity(
-        3.2, unit='rad', above=0.0, doc='largest plausible bend; of a difference of lengths, times its lever'
+        3.2,
+        unit='rad',
+        above=0.0,
+        doc='largest plausible bend; difference coordinates: multiplied by the lever',
     )
-    rate_limit: float = quantity(50.0, unit='rad/s', above=0.0, doc='likewise of its rate')
+    rate_limit: float = quantity(50.0, unit='rad/s', above=0.0, doc='largest plausible rate of a bend')
     stretch_limit: float = quantity(
-        0.5, unit='-', above=0.0, doc='largest plausible change of a length, in that length'
+        0.5, unit='-', above=0.0, doc='largest plausible change of a length, as a fraction of the length'
     )
     base_limit: float = quantity(
-        3.0, unit='m', above=0.0, doc='of a moving base: how far from where its coordinates are zero'
+        3.0, unit='m', above=0.0, doc='moving base: largest distance from the origin of its coordinates'
     )
     base_rate_limit: float = quantity(
-        10.0, unit='m/s and rad/s', above=0.0, doc='of a moving base: how fast it moves and turns'
+        10.0, unit='m/s and rad/s', above=0.0, doc='moving base: largest linear and angular speed'
     )

@@ -12,7 +12,7 @@ Floats = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Sensor:
-    """A tracked body, a fiber or a force/torque sensor and the frame it sits on."""
+    """A sensor and the frame it is mounted on."""
 
     name: str = quantity(form=NAME)
     kind: Literal['mocap', 'vive', 'fiber', 'ft'] = quantity()

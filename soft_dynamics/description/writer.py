@@ -1,4 +1,4 @@
-"""A description back into a robot file: the counterpart of `reader`."""
+"""Write a description to a robot file: the counterpart of `reader`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .robot_description import Description
 
 
 def to_mapping(block: Any) -> Any:
-    """The nested mappings and lists of a description; what has its default is left out."""
+    """Convert a description to nested mappings and lists, without default values."""
     if dataclasses.is_dataclass(block):
         return {
             field.name: to_mapping(value)
@@ -25,9 +25,9 @@ def to_mapping(block: Any) -> Any:
 
 
 def write_description(path: Path, robot: Description, comment: str) -> None:
-    """Write a new robot file that starts with `comment`; it appears whole or not at all.
+    """Write a new robot file that starts with `comment`. The file appears complete or not at all.
 
-    Raises FileExistsError if there is a file of that name already.
+    Raises FileExistsError if the file exists.
     """
     body = dump(to_mapping(robot), default_flow_style=None, width=110)
     lines = [f'# {line}'.rstrip() for line in comment.splitlines()]

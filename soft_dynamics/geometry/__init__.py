@@ -1,6 +1,6 @@
-"""Rotations, poses and curves, and the shape of a robot: for models, estimation, control and viewers alike.
+"""Rotations, poses, curves and the shape of a robot, for models, estimation, control and viewers.
 
-Nothing is imported here: `quaternion` does without numba, which a sensor bridge need not wait for.
+This package imports nothing: `quaternion` works without numba, so sensor bridges start quickly.
 """
 
 __all__ = ['centerline', 'curve', 'disc_angles', 'quaternion', 'se3', 'so3', 'tip_path', 'tube', 'urdf']

@@ -1,4 +1,4 @@
-"""The body as a curve: arcs bend, links are straight, and through hinges runs a cubic spline."""
+"""The body as a curve: bent arcs, straight links, and a cubic spline through hinges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def element_lengths(chain: Elements) -> Array:
-    """Rest length of each element along the body [m]; what lies in front of the base is not the body's."""
+    """Rest length of each element along the body [m]; elements before the base have length 0."""
     shift = np.sqrt(chain['px'] ** 2 + chain['py'] ** 2 + chain['pz'] ** 2) * chain['shifted']
     shift[0] = 0.0
     slide = np.where((chain['kind'] == PRISMATIC) & (chain['prescribed'] == 0), chain['rest'][:, 0], 0.0)
@@ -36,7 +36,7 @@ def centerline(robot: Shape, q: Array, s: Array) -> Array:
         raise ValueError(f's_samples: expected 0 to {robot.length:g} m, got {s[0]:g} to {s[-1]:g}')
     segments = robot.description.segments
     if all(segment.splined for segment in segments):
-        from scipy.interpolate import CubicSpline  # slow to import, and only hinges need it
+        from scipy.interpolate import CubicSpline  # slow to import; only hinges need it
 
         knots = np.concatenate([[0.0], np.cumsum([segment.length for segment in segments])])
         X = robot.forward_kinematics(q)

@@ -1,4 +1,4 @@
-"""From curvature along a fiber to the curve: integration on SE(3)."""
+"""Integrate curvature along a fiber to a curve, on SE(3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def integrate_curve(s: Array, curvature_C: Array, strain: Array | None = None) -
         d/ds (R, p) = (R [kappa]x, R (1 + strain) e_z)
 
     with kappa and strain linear between the samples. Each interval is one exponential of the fourth-order
-    Magnus expansion, so constant curvature and twist (circle, helix) are exact whatever the spacing.
+    Magnus expansion, so constant curvature and twist (circle, helix) are exact for any spacing.
 
     Shapes: s (n,) ascending, curvature_C (n, 3) with the twist last, strain (n,); results (n, 3), (n, 3, 3).
     """

@@ -1,8 +1,8 @@
-"""The two faces of a disc on a thread: five angles for people, two quaternions and body rates for integration.
+"""Convert the state of a disc on a thread: five angles, or two quaternions and body rates for integration.
 
-The angles (alpha, beta, gamma, psi, phi) of the joints z, x, z, x, y have no inertia against alpha at beta = 0 or pi
-and gamma = phi at psi = +-pi/2 [Schultz, sec. V]. The quaternions of thread P and disc against thread B, with the
-thread's rates (w1, w2, no spin) and the disc's three, have mass in every pose.
+The angles (alpha, beta, gamma, psi, phi) of the joints z, x, z, x, y have no inertia for alpha at beta = 0 or pi and
+for gamma = phi at psi = +-pi/2 [Schultz, sec. V]. The quaternions P of the thread and B of the disc relative to the
+thread, with two thread rates (w1, w2, no spin) and three disc rates, have inertia in every pose.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from scipy.spatial.transform import Rotation
 from ..array import Array
 
 ANGLES, QUATERNIONS, RATES = 5, 8, 5
-ALMOST_STRAIGHT = 1e-7  # [rad] nearer to a singular pose alpha and phi of a motion keep their last values
+ALMOST_STRAIGHT = 1e-7  # [rad] closer to a singular pose, alpha and phi of a motion keep their last values
 FINE, MOST_PARTS = (
     1e-3,
     16,
-)  # [s] between the points along which the angles of a motion are continued, and their number
+)  # [s] spacing of the points along which the angles of a motion are continued, and their largest number
 
 
 def _rotation(axes: str, angles: Array) -> Rotation:
@@ -56,17 +56,17 @@ def rate_matrix(angles: Array, quaternions: Array) -> Array:
 
 
 def to_angles(quaternions: Array, start: Array) -> Array:
-    """(count, 5) joint angles of quaternions (count, 8), continued sample by sample from the angles `start` (5,)."""
+    """Joint angles (count, 5) of quaternions (count, 8), continued sample by sample from the angles `start` (5,)."""
     P = Rotation.from_quat(quaternions[:, :4])
     whole = (P * Rotation.from_quat(quaternions[:, 4:])).as_matrix()
     return of_poses(P.as_matrix()[:, :, 2], whole, start)
 
 
 def of_poses(thread: Array, whole: Array, start: Array, almost: float = ALMOST_STRAIGHT) -> Array:
-    """(count, 5) joint angles of unit directions of the thread (count, 3) and turns of the disc (count, 3, 3).
+    """Joint angles (count, 5) of thread directions (count, 3) and disc rotations (count, 3, 3).
 
-    Each angle is taken from what those before it leave, so that they give the pose to the last digit even where it does
-    not tell them apart; within `almost` [rad] of a singular pose alpha and phi are not taken from it at all.
+    Each angle is computed from the remaining rotation, so that the angles give the pose to full precision even near
+    singular poses. Within `almost` [rad] of a singular pose, alpha and phi keep their previous values.
     """
     first, (x, y, z) = np.asarray(start, float), thread.T
     bend = np.hypot(x, y)
@@ -77,10 +77,10 @@ def of_poses(thread: Array, whole: Array, start: Array, almost: float = ALMOST_S
 
 
 def angles_of_motion(t: Array, quaternions: Array, rates: Array, start: Array) -> Array:
-    """`to_angles` of a motion over the times t (count,), continued along the way between its samples too.
+    """`to_angles` of a motion over the times t (count,), continued also between its samples.
 
-    A thread that passes close by the straight pose turns alpha by almost pi in a moment. Samples on both sides look the
-    same if it went straight through, with alpha as it was and -beta; a cubic between them, by their rates, tells.
+    A thread that passes close to the straight pose turns alpha by almost pi within a short time. A pass through the
+    straight pose (same alpha, -beta) gives the same samples; a cubic through samples and rates distinguishes them.
     """
     parts = int(np.clip(np.ceil(np.diff(t).max(initial=0.0) / FINE), 1, MOST_PARTS))
     s = np.arange(parts)[:, None] / parts
@@ -107,7 +107,7 @@ def _quaternion_rates(quaternions: Array, rates: Array) -> Array:
 
 
 def zxy_angles(Q: Array, start: Array, almost: float = ALMOST_STRAIGHT) -> Array:
-    """(gamma, psi, phi) of Q = Rz Rx Ry; at psi = +-pi/2 only gamma +- phi is there, and phi keeps its last value."""
+    """(gamma, psi, phi) of Q = Rz Rx Ry; at psi = +-pi/2 only gamma +- phi is defined, and phi keeps its last value."""
     slant = np.hypot(Q[:, 2, 0], Q[:, 2, 2])
     phi = _held(np.arctan2(-Q[:, 2, 0], Q[:, 2, 2]), slant > almost, start[2])
     x, y, _ = (Q[:, :, 0] * np.cos(phi)[:, None] + Q[:, :, 2] * np.sin(phi)[:, None]).T  # of Q Ry^T = Rz Rx
@@ -116,25 +116,25 @@ def zxy_angles(Q: Array, start: Array, almost: float = ALMOST_STRAIGHT) -> Array
 
 
 def _other_thread(angles: Array) -> Array:
-    """The other angles of the same thread."""
+    """The second set of angles of the same thread."""
     return np.stack([angles[:, 0] + np.pi, -angles[:, 1]], 1)
 
 
 def _other_disc(angles: Array) -> Array:
-    """The other angles of the same disc."""
+    """The second set of angles of the same disc."""
     return np.stack([angles[:, 0] + np.pi, np.pi - angles[:, 1], angles[:, 2] + np.pi], 1)
 
 
 def _held(angle: Array, clear: NDArray[np.bool_], start: float) -> Array:
-    """Angles (count,) with the last clear one, or `start`, wherever they are not clear."""
+    """Replace undefined angles (count,) by the last defined one, or by `start`."""
     last = np.maximum.accumulate(np.where(clear, np.arange(1, angle.size + 1), 0))
     return np.asarray(np.concatenate([[start], angle])[last])
 
 
 def _continued(angles: Array, start: Array, other: Callable[[Array], Array]) -> Array:
-    """Angles (count, k), or their others, moved by whole turns: each as near to the one before as can be.
+    """Choose each of the angles (count, k), or their second set, modulo 2 pi, closest to the previous ones.
 
-    `other` keeps distances, so that whether to change over does not depend on which of the two was taken before.
+    `other` preserves distances, so the choice does not depend on the set chosen before.
     """
     given = np.concatenate([start[None], angles])
     others = other(given)
@@ -146,5 +146,5 @@ def _continued(angles: Array, start: Array, other: Callable[[Array], Array]) -> 
 
 
 def _wrapped(angle: Array) -> Array:
-    """From -pi to pi."""
+    """Wrap angles to -pi to pi."""
     return np.asarray(angle - 2.0 * np.pi * np.round(angle / (2.0 * np.pi)))

@@ -1,7 +1,7 @@
-"""Unit quaternions in the order (x, y, z, w), and the one conversion from and to rotation matrices.
+"""Unit quaternions in the order (x, y, z, w), and their conversion to and from rotation matrices.
 
-`rotation_matrix` and `from_matrix` are plain arithmetic on numbers: `so3` makes them `@inline` for kernels, and Python
-calls them as they are, so that a sensor bridge need not wait for numba.
+`rotation_matrix` and `from_matrix` are plain arithmetic on scalars. `so3` compiles them inline for kernels; Python
+calls them without numba, so sensor bridges start quickly.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Array = NDArray[np.float64]
 Quaternion = tuple[float, float, float, float]
 Matrix = tuple[float, float, float, float, float, float, float, float, float]
 
-NORM_TOLERANCE = 1e-3  # [-] further from unit length is not a rounding error
+NORM_TOLERANCE = 1e-3  # [-] larger deviations from unit length are not rounding errors
 
 
 def rotation_matrix(x: float, y: float, z: float, w: float) -> Matrix:
-    """R_WB by rows of quat_WB; exact on the unit sphere and a rotation for any length."""
+    """R_WB by rows of quat_WB; for any length of quat_WB, the result is a rotation."""
     s = 2.0 / (x * x + y * y + z * z + w * w)
     return (
         1.0 - s * (y * y + z * z),
@@ -36,7 +36,7 @@ def rotation_matrix(x: float, y: float, z: float, w: float) -> Matrix:
 
 
 def from_matrix(R_WB: Sequence[float]) -> Quaternion:
-    """quat_WB with w >= 0 of R_WB by rows: a row of 4 quat quat^T that is long, so good at every angle."""
+    """quat_WB with w >= 0 of R_WB by rows, from the largest row of 4 quat quat^T: accurate at every angle."""
     xx, xy, xz, yx, yy, yz, zx, zy, zz = R_WB
     x, y, z, w = zy - yz, xz - zx, yx - xy, 1.0 + xx + yy + zz
     if w < 1.0:  # beyond 120 degrees
@@ -52,7 +52,7 @@ def from_matrix(R_WB: Sequence[float]) -> Quaternion:
 
 
 def unit(quat_WB: ArrayLike) -> Array:
-    """Return the quaternion at unit length; ValueError if it is off by more than NORM_TOLERANCE, or NaN."""
+    """Normalise a quaternion. Raises ValueError if its length is off by more than NORM_TOLERANCE, or NaN."""
     quat = np.asarray(quat_WB, dtype=np.float64)
     if quat.shape != (4,):
         raise ValueError(f'quaternion must have 4 numbers, got shape {quat.shape}')
@@ -63,7 +63,7 @@ def unit(quat_WB: ArrayLike) -> Array:
 
 
 def to_rotation(quat_WB: ArrayLike) -> Array:
-    """Return R_WB, 3 x 3. ValueError as from `unit`."""
+    """Return R_WB (3, 3). Raises ValueError like `unit`."""
     return np.array(rotation_matrix(*unit(quat_WB).tolist())).reshape(3, 3)
 
 

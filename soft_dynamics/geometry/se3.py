@@ -15,7 +15,7 @@ from ..kernels.arc import entire
 from ..kernels.vec3 import Mat3, Vec3, inline
 from . import so3
 
-ROTATION_TOLERANCE = 1e-6  # [-] further from orthonormal is not a rounding error
+ROTATION_TOLERANCE = 1e-6  # [-] a larger deviation from orthonormal is not a rounding error
 
 
 @inline
@@ -42,21 +42,21 @@ def inverse(X_WB: Array) -> Array:
 
 
 def pose_from_rpy(position: ArrayLike, rpy: ArrayLike) -> Array:
-    """X_WB of a position and fixed-axis roll, pitch, yaw, as robot files give them."""
+    """X_WB of a position and fixed-axis roll, pitch, yaw, as in robot files."""
     X_WB = np.eye(4)
     X_WB[:3, :3], X_WB[:3, 3] = so3.from_rpy(rpy), position
     return X_WB
 
 
 def pose_error(X_wanted: ArrayLike, X: ArrayLike) -> Array:
-    """(rotation vector, displacement) from X to X_wanted in world axes: angular first, as the Jacobian's rows."""
+    """(rotation vector, displacement) from X to X_wanted in world axes, angular first like the rows of a Jacobian."""
     e = np.empty(6)
     _error(np.array(X_wanted, np.float64, order='C'), np.array(X, np.float64, order='C'), e)
     return e
 
 
 def moved(X: ArrayLike, step: ArrayLike) -> Array:
-    """The pose that `pose_error` says is this step away from X."""
+    """Move X by a step, so that `pose_error` from X to the result is this step."""
     X_moved = np.array(X, np.float64, order='C')
     _move(np.array(step, np.float64, order='C'), X_moved)
     return X_moved
@@ -83,7 +83,7 @@ def _move(step: Array, X: Array) -> None:
 
 
 def as_pose(name: str, X_WB: Any) -> Array:
-    """A checked copy of X_WB (..., 4, 4); ValueError unless all are rigid displacements."""
+    """Return a checked copy of X_WB (..., 4, 4); ValueError unless all are rigid displacements."""
     X = np.array(X_WB, dtype=np.float64)
     if X.shape[-2:] != (4, 4):
         raise ValueError(f'{name}: expected a pose of shape (4, 4), got {X.shape}')
@@ -97,7 +97,7 @@ def as_pose(name: str, X_WB: Any) -> Array:
 
 
 def as_rotation(name: str, R_WB: Any) -> Array:
-    """A checked copy of R_WB (..., 3, 3); ValueError unless all are rotations."""
+    """Return a checked copy of R_WB (..., 3, 3); ValueError unless all are rotations."""
     R = as_array(name, R_WB)
     if R.shape[-2:] != (3, 3):
         raise ValueError(f'{name}: expected a rotation of shape (3, 3), got {R.shape}')
@@ -109,7 +109,7 @@ def as_rotation(name: str, R_WB: Any) -> Array:
 
 @njit(cache=True, error_model='numpy')
 def are_rigid(X, tolerance):  # type: ignore[no-untyped-def]
-    """True if all X (k, 4, 4) are rigid displacements with finite numbers."""
+    """Return whether all X (k, 4, 4) are finite rigid displacements."""
     for pose in X:
         total = 0.0
         for a in range(3):

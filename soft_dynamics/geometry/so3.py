@@ -1,9 +1,9 @@
-"""Rotations: the one exponential and the one logarithm of SO(3), on tuples for kernels and on arrays for Python.
+"""Exponential and logarithm of SO(3), on tuples for kernels and on arrays for Python.
 
     exp(r) = 1 + f_1 [r]x + f_2 [r]x^2        V(r) = 1 + f_2 [r]x + f_3 [r]x^2        f_j at r.r, see `entire`
     log(R) = r, |r| <= pi: twice the angle and the axis of the quaternion
 
-V is the left Jacobian: d exp(r) = [V dr]x exp(r). Nothing is singular at r = 0, and log has all its digits at pi.
+V is the left Jacobian: d exp(r) = [V dr]x exp(r). All are regular at r = 0, and log is accurate at pi.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ def log(R: ArrayLike) -> Array:
 
 
 def angle(R: ArrayLike) -> Array:
-    """How far rotations (..., 3, 3) turn, 0 to pi [rad]."""
+    """Rotation angle of rotations (..., 3, 3), 0 to pi [rad]."""
     return np.asarray(np.linalg.norm(log(R), axis=-1))
 
 
 def from_rpy(rpy: ArrayLike) -> Array:
-    """R (3, 3) of roll, pitch and yaw about fixed axes, as robot files and URDF have them."""
+    """R (3, 3) of roll, pitch and yaw about fixed axes, as in robot files and URDF."""
     about_x, about_y, about_z = exp(np.diag(np.asarray(rpy, np.float64)))
     return about_z @ about_y @ about_x
 

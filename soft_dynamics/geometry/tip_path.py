@@ -1,4 +1,4 @@
-"""Where the tip goes when the coordinates go through way-points: what a viewer draws of a reference."""
+"""Path of the tip while the coordinates follow way-points, for drawing a reference."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PER_INTERVAL, _MOST = 20, 1000  # samples
 def tip_path(robot: Robot, q0: Array, names: Sequence[str], times: Sequence[float], points: Array) -> Array:
     """Points (n, 3) [m] in the world of ROS, from the pose q0 (nq,) at time 0 through the way-points, then at rest.
 
-    points (count, len(names)) are the coordinates of those names, the others stay; times (count,) [s] rise. Between
-    way-points runs a cubic spline, which a controller may leave a little.
+    points (count, len(names)) are values of the named coordinates, the others stay; times (count,) [s] rise. A cubic
+    spline joins the way-points; a controller may deviate slightly from it.
 
-    Raises ValueError for names that the robot does not have, and for times and points that are no motion.
+    Raises ValueError for unknown names and for invalid times or points.
     """
     from scipy.interpolate import CubicSpline
 
@@ -36,7 +36,7 @@ def tip_path(robot: Robot, q0: Array, names: Sequence[str], times: Sequence[floa
     if t.size and t[0] > 0.0:
         t, q = np.append(0.0, t), np.vstack([q0, q])
     if t.size < 2 or t[0] < 0.0 or not np.all(np.diff(t) > 0.0):
-        raise ValueError('times: expected some that rise, from 0 on')
+        raise ValueError('times: expected rising times >= 0, at least one')
     moments = np.linspace(0.0, t[-1], min(_PER_INTERVAL * (t.size - 1) + 1, _MOST))
     motion = CubicSpline(t, q, bc_type='clamped')
     return frame_poses(robot, np.ascontiguousarray(motion(moments)))[:, -1, :3, 3]

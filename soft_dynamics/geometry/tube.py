@@ -1,7 +1,7 @@
-"""The body as a tube: what a viewer draws of a robot, in the world of ROS (z up, the mount of the robot file applied).
+"""The body as a tube for viewers, in the ROS world (z up, after the mount of the robot file).
 
-Arcs and links are drawn as they are, hinges by the spline of the model; between the plates of a universal segment and
-between two discs runs the curve that leaves and arrives at right angles to them.
+Arcs and links have their exact shape, hinges the spline of the model. Between the plates of a universal segment and
+between two discs, the tube is a curve perpendicular to both.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ class Tube(NamedTuple):
     points: Array  # (n, 3) [m]
     tangents: Array  # (n, 3)
     radius: Array  # (n,) [m]
-    curvature: Array  # (n,) [1/m], the mean of the segment
-    segment: npt.NDArray[np.int64]  # (n,) which segment of the description
+    curvature: Array  # (n,) [1/m], mean over the segment
+    segment: npt.NDArray[np.int64]  # (n,) index of the segment in the description
 
 
 def mount_pose(description: Description) -> Array:
-    """X_RW (4, 4): the world of the robot file in the world of ROS."""
+    """X_RW (4, 4): the world of the robot file in the ROS world."""
     return pose_from_rpy(description.mount.position, description.mount.rpy)
 
 
 def frame_poses(robot: Robot, q: Array) -> Array:
-    """X_RF (n_frames, 4, 4) of all frames, base to tip, in the world of ROS."""
+    """X_RF (n_frames, 4, 4) of all frames, base to tip, in the ROS world."""
     return np.asarray(mount_pose(robot.description) @ robot.forward_kinematics(q))
 
 
 def tube(robot: Robot, q: Array, per_segment: int = 12) -> Tube:
-    """The body of a robot in pose q (nq,), `per_segment` samples (3 or more) for each segment that bends."""
+    """Tube of a robot in pose q (nq,), with `per_segment` samples (3 or more) for each segment that bends."""
     X_WF, start, pieces = robot.forward_kinematics(q), 0.0, []
     X_RW = mount_pose(robot.description)
     for k, segment in enumerate(robot.description.segments):
@@ -67,7 +67,7 @@ def _piece(points: Array, radius: float, segment: int) -> Tube:
 
 
 def rings(body: Tube, sides: int = 16) -> Array:
-    """Points (n, sides, 3) on the skin, ring by ring, carried along the body without twist."""
+    """Points (n, sides, 3) on the surface, ring by ring, without twist along the body."""
     angle = np.linspace(0.0, 2.0 * np.pi, sides, endpoint=False)
     normals = np.empty_like(body.tangents)
     normal = np.eye(3)[np.argmin(np.abs(body.tangents[0]))]
@@ -81,7 +81,7 @@ def rings(body: Tube, sides: int = 16) -> Array:
 
 
 def segment_pressures(description: Description, pressure: Array) -> Array:
-    """Mean pressure of each segment's chambers as a share of the largest allowed, 0 where there is none."""
+    """Mean pressure of each segment's chambers as a fraction of the largest allowed; 0 without chambers."""
     shares = np.zeros(len(description.segments))
     for k, segment in enumerate(description.segments):
         own = [

@@ -1,13 +1,13 @@
-"""A robot as URDF: kinematics and looks, for robot_state_publisher, RViz and planners. Masses stay in the robot file.
+"""Convert a robot to URDF: kinematics and visuals for robot_state_publisher, RViz and planners, without masses.
 
 universal, hinge, disc, link   their joints, exactly
-arc                            a turn `direction` of the bending plane about z, n + 1 cuts `bend` about x, the first and
-                               the last half as large, with n straight slices between them, and the turn back.
-                               The tip is exact if the arc is extensible, since then the slices slide; else a slice is
-                               straight where the body is bent, and the tip is off by at most h phi^2/(24 n^2).
+arc                            a turn `direction` of the bending plane about z, n + 1 bends `bend` about x (the first
+                               and the last with half the angle) with n straight slices between them, and the turn
+                               back. If the arc is extensible, the slices slide and the tip is exact. Otherwise the tip
+                               is off by at most h phi^2/(24 n^2), because the slices are straight.
 base that moves                base_x, y, z, alpha, beta, gamma
 
-Followers are <mimic> joints, so the joint states hold only what is independent.
+Dependent joints are <mimic> joints, so joint states contain only the independent ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..segments.look import BODY, PLATE, RIGID, Joint, Visual
 from . import so3
 from .tube import mount_pose
 
-SLICES = 16  # of an arc: 1 mm for three arcs of 0.2 m bent by 180 degrees each
+SLICES = 16  # per arc: 1 mm error for three arcs of 0.2 m, each bent by 180 degrees
 
 AXES = {'x': (1, 0, 0), 'y': (0, 1, 0), 'z': (0, 0, 1)}
 COLORS = {BODY: '0.16 0.56 0.55 1', RIGID: '0.76 0.78 0.81 1', PLATE: '0.36 0.38 0.43 1'}
@@ -34,7 +34,7 @@ COLORS = {BODY: '0.16 0.56 0.55 1', RIGID: '0.76 0.78 0.81 1', PLATE: '0.36 0.38
 
 @dataclass(frozen=True)
 class Model:
-    """The joints of a robot, parents first: a chain from `world` over `base_link` and the segments to `tip`."""
+    """Joints of a robot, parents first: `world`, `base_link`, the segments, `tip`."""
 
     robot: Robot
     joints: tuple[Joint, ...]
@@ -56,7 +56,7 @@ class Model:
         return {name: values[name] if name in values else own[name] for name in self.joint_names}
 
     def transforms(self, q: Array) -> Array:
-        """X_PC (joints, 4, 4): the child of every joint in its parent, as tf wants them."""
+        """X_PC (joints, 4, 4): pose of each child link in its parent, as in tf."""
         positions = self.joint_positions(q)
         moves = np.array(
             [
@@ -80,7 +80,7 @@ class Model:
 
 
 def model(robot: Robot, slices: int = SLICES) -> Model:
-    """The joints of a robot; arcs are cut into `slices`."""
+    """Create the joints of a robot; each arc has `slices` slices."""
     if slices < 1:
         raise ValueError(f'slices: expected at least 1, got {slices}')
     joints = _base(robot.description)
@@ -91,7 +91,7 @@ def model(robot: Robot, slices: int = SLICES) -> Model:
 
 
 def to_xml(made: Model, prefix: str = '', parent: str = 'world', macro: bool = False) -> str:
-    """URDF text; as `macro`, a xacro macro of the robot's name to mount it on a link of another robot."""
+    """Return URDF text; with `macro`, a xacro macro named after the robot, to mount it on a link of another robot."""
     name = made.robot.name
     root = ET.Element('robot', {'name': name})
     target = root

@@ -1,18 +1,18 @@
-"""A constant-curvature piece: rotation vector (u, v, 0), length h, every formula regular at the straight pose.
+"""Constant-curvature arc: rotation vector (u, v, 0), length h, regular at the straight pose.
 
     R = exp([(u, v, 0)]x)        r = h V(u, v) e_z = h (f2 v, -f2 u, f1)        x = u^2 + v^2
     centroid  r_c = h (f3 v, -f3 u, f2)                                  [Jensen, eq. 2, 4, 9] [Mehl, eq. 2, 3, 8]
 
-At the fraction s of the length the same holds with (s u, s v) and s h. All vectors are in the proximal frame.
+At the fraction s of the length, the same formulas hold with (s u, s v) and s h. All vectors are in the proximal frame.
 
-The even entire functions f_j make a bent piece free of singularities:
+The entire functions f_j make the formulas free of singularities:
 
     f_j(x) = sum_k (-x)^k / (2k + j)!          x = phi^2
     f_1 = sin(phi)/phi   f_2 = (1 - cos(phi))/phi^2   f_3 = (phi - sin(phi))/phi^3   ...
     f_j = 1/j! - x f_{j+2}          d f_j/dx = -(f_{j+1} - j f_{j+2})/2
 
-Rotation, tip and Jacobian of the piece, and all their derivatives, are polynomials in the bend and these functions, so
-nothing special happens at the straight pose.
+Rotation, tip and Jacobian of the arc, and all their derivatives, are polynomials in the bend and these functions, so
+the straight pose is not singular.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Entire = tuple[float, float, float, float, float, float, float, float, float]
 # Up to here the series of f_8 and f_9 is summed and the others follow downwards without cancellation;
 # beyond, they follow upwards from sine and cosine. The loss at the seam is below 1e-13 for f_9.
 SERIES_LIMIT = 4.0
-# Ten terms: what is left out is below 1e-18 of the sum.
+# Ten terms: the remainder is below 1e-18 of the sum.
 SERIES_8 = tuple((-1.0) ** k / math.factorial(2 * k + 8) for k in range(10))
 SERIES_9 = tuple((-1.0) ** k / math.factorial(2 * k + 9) for k in range(10))
 
 
 @inline
 def _series(x: float, c: tuple[float, ...]) -> float:
-    """The polynomial with coefficients c by Horner's rule in x^2, whose two halves do not wait for each other."""
+    """Evaluate the polynomial with coefficients c by Horner's rule in x^2; both halves run in parallel."""
     y = x * x
     even = c[0] + y * (c[2] + y * (c[4] + y * (c[6] + y * c[8])))
     return even + x * (c[1] + y * (c[3] + y * (c[5] + y * (c[7] + y * c[9]))))
@@ -200,7 +200,7 @@ def _spreads(f: Entire, g: Entire) -> Vec3:
 
 @inline
 def lumped_inertia(m: float, radius: float, q: Vec3, f: Entire) -> Sym3:
-    """Rotary inertia of the bent body of thin discs about its centroid, in proximal axes.
+    """Rotary inertia of the bent stack of thin discs about its centroid, in proximal axes.
 
     I_c = int (m r^2/4 (1 + t t^T) + m (|rho|^2 1 - rho rho^T)) ds, rho = r(s) - r_c     [Jensen, eq. 19-22]
     The integrals of t t^T and r r^T are closed forms in the entire functions at x and 4x.

@@ -1,12 +1,12 @@
-"""The arc's part of `derivatives`: its columns in the world, and the derivatives of its own block.
+"""Part of `derivatives` for arcs: columns in the world, and derivatives of the arc's own block.
 
-The distal frame and every piece of the arc's own mass have columns of their own on the arc's coordinates. A point
-mass is a body that moves without turning against the proximal frame; a rotary inertia is a body that turns about
-the proximal origin. All of this file happens in the proximal frame, about its origin.
+The distal frame and every piece of the arc's own mass have their own columns on the arc's coordinates. A point mass is
+a body that translates relative to the proximal frame; a rotary inertia is a body that turns about the proximal origin.
+All quantities in this file are in the proximal frame, about its origin.
 
-A jet is (value, first, second time derivative). The derivatives of inverse dynamics need each column of an arc's
-twist, its rate and the rate of its rate, and how a column changes with another coordinate, which is the rate for
-the motion along that coordinate.
+A jet is (value, first, second time derivative). The derivatives of inverse dynamics need each column of an arc's twist
+with its first two rates, and its derivative with respect to another coordinate, which is the rate of a motion along
+that coordinate.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def turning_columns(s, q, f: Entire):
 
 @inline
 def less_cross(a, b, r):
-    """a - b x r on jets: the velocity of a body's point at the origin, from that of its point at r."""
+    """a - b x r on jets: velocity of a body at the origin, from that at r."""
     c = _cross(b, r)
     return _add(a[0], _scale(-1.0, c[0])), _add(a[1], _scale(-1.0, c[1])), _add(a[2], _scale(-1.0, c[2]))
 
@@ -124,17 +124,17 @@ DISTAL, MASS, TURN = range(3)
 
 
 class Scratch(NamedTuple):
-    """Memory for one arc at a time."""
+    """Scratch memory for one arc."""
 
     # (4, 3, 3, 6): columns of three coordinates with two rates, along the motion and along each coordinate alone
     columns: Any
-    change: Any  # (3, 3): couple by which a part's own inertia changes with a coordinate, beyond turning along with it
+    change: Any  # (3, 3): couple from the change of a part's own inertia with a coordinate, in addition to its rotation
     rows: Any  # (3, COORDINATE_ROW): the arc's rows in the proximal frame
 
 
 @inline
 def _put_jet(row, k, a):
-    """Three jets into columns k, k + 1, k + 2 of a row for each order."""
+    """Write three jets to columns k, k + 1, k + 2 of one row per order."""
     x, y, z = a
     put3(row[0], k, (x[0], y[0], z[0]))
     put3(row[1], k, (x[1], y[1], z[1]))
@@ -260,7 +260,7 @@ def _add_part(e, V, A, c, scratch, dq, dv, M):
 
 @inline
 def _inertia_change(e, q, f, columns, w, al, change):
-    """Wrench by which the lumped inertia's own dependence on the bend enters, for each coordinate."""
+    """Wrench from the dependence of the lumped inertia on the bend, for each coordinate."""
     J = arc.lumped_inertia(e.arc_mass, e.radius, q, f)
     slopes = arc.lumped_inertia_slopes(e.arc_mass, e.radius, q, f)
     for j in range(e.n):
@@ -278,7 +278,7 @@ def _inertia_change(e, q, f, columns, w, al, change):
 
 @inline
 def _piece_of(e, k):
-    """(fraction of the length, mass) of piece k; the lumped and point masses are one, made of the whole length."""
+    """(fraction of the length, mass) of piece k; lumped and point placements have one piece for the whole length."""
     if e.placement == DISTRIBUTED:
         return GAUSS_NODES[e.points, k], e.arc_mass * GAUSS_WEIGHTS[e.points, k]
     return 1.0, e.arc_mass
@@ -286,7 +286,7 @@ def _piece_of(e, k):
 
 @inline
 def _own_mass(e, q, V, A, scratch, dq, dv, M):
-    """Add every piece of the arc's own mass; returns their composite."""
+    """Add all pieces of the arc's own mass; return their composite."""
     total, value, whole = spatial.EMPTY, (q[0][0], q[1][0], q[2][0]), e.placement != DISTRIBUTED
     columns = scratch.columns[0]
     for k in range(piece_count(e.placement, e.points)):
@@ -317,7 +317,7 @@ def _own_mass(e, q, V, A, scratch, dq, dv, M):
 
 @inline
 def arc_inward(e, x, v, vd, rows, R, p, V, A, outboard_W, scratch, dq, dv, M):
-    """The arc's rows and own block from the composite behind it; returns the composite with the arc's own mass.
+    """Compute the arc's rows and own block from the composite behind it; return the composite including the arc's mass.
 
     R, p: pose of the proximal frame; V, A: its twist and the derivative, in that frame.
     """

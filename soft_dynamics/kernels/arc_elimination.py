@@ -1,9 +1,9 @@
-"""Gauss' function of an arc: a quadratic in the proximal acceleration (al, a) and the own accelerations (u, v, h).
+"""Gauss' function of an arc: quadratic in the proximal acceleration (al, a) and the accelerations of (u, v, h).
 
     wrench about the proximal origin = I (al, a) + N qdd + p          own forces = N^T (al, a) + H qdd + s
 
-It is the tuple (I and p as in `articulated`, the columns of N, the upper triangle of H, s), in proximal axes.
-Every mass of the arc adds its share; then the own accelerations are minimised out one by one.
+Stored as the tuple (I and p as in `articulated`, columns of N, upper triangle of H, s), in proximal axes. Each mass of
+the arc adds its share; then the own accelerations are eliminated one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PIVOT_FLOOR = 1e-13
 
 @inline
 def outboard(art, tip, turn, move, bal, ba):
-    """The share of everything behind the distal frame: art about the distal origin, in proximal axes.
+    """Share of all bodies behind the distal frame; art is about the distal origin, in proximal axes.
 
     turn, move: columns of the distal frame's angular and linear velocity; bal, ba: its velocity-product accelerations.
     """
@@ -88,7 +88,7 @@ def add_piece(quadratic, small, w):
 
 @inline
 def _free(art, column, pivot, drive):
-    """Minimise one acceleration out: the inertia left, and its rule y - U (al, a)."""
+    """Eliminate one acceleration: remaining inertia, and its rule y - U (al, a)."""
     n, f = column
     weight = 1.0 / pivot
     y = weight * drive
@@ -105,7 +105,7 @@ def _less(column, share, other):
 
 @inline
 def minimised(quadratic, force, extensible):
-    """Minimise (u, v[, h]) out. Returns the inertia left, the three rules, their coupling and whether all pivots held.
+    """Eliminate (u, v[, h]); return (remaining inertia, three rules, their coupling, all pivots are valid).
 
     With the rules (y, n, f) and the coupling (uv, uh, vh), in the order h, v, u:
     qdd_h = y_h - (n_h, f_h).(al, a)   qdd_v = y_v - (n_v, f_v).(al, a) - vh qdd_h   and so on.

@@ -1,11 +1,11 @@
-"""Where an arc's own mass is taken to be, as a list of small bodies that move with neither end frame.
+"""Placement of an arc's own mass, as a list of small bodies that move with neither end frame.
 
 LUMPED       a point mass at the centroid and the disc-integrated inertia turning with the distal frame [Jensen]
 POINT        a point mass at the centroid [Mehl]
 DISTRIBUTED  thin discs at the Gauss-Legendre points of the centreline: the exact kinetic energy
 
-Every recursion asks for the same thing: piece k of the arc as a point mass m with its motion, and a rotary
-inertia with its turning, either of which may be nothing.
+The recursions use piece k of the arc as a point mass m with its motion, and a rotary inertia with its rotation; either
+may be zero.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_INERTIA: Sym3 = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 @inline
 def piece_count(placement: int, points: int) -> int:
-    """How many small bodies stand for the arc's own mass."""
+    """Number of small bodies that represent the arc's own mass."""
     if placement == NO_MASS:
         return 0
     return points if placement == DISTRIBUTED else 1

@@ -1,8 +1,8 @@
-"""The articulated inertia of everything from a frame outwards: the wrench (n, f) as a function of acceleration.
+"""Articulated inertia of all bodies behind a frame: the wrench (n, f) as a function of acceleration.
 
     n = A al + B a + pn        f = B^T al + C a + pf          A, C symmetric
 
-It is the Hessian and slope of Gauss' function of the outboard chain with its own accelerations minimised out.
+These are the Hessian and gradient of Gauss' function of the outboard chain, with its own accelerations eliminated.
 A and C are Sym3 tuples, B a Mat3 tuple.
 """
 
@@ -36,7 +36,7 @@ def push(A, B, C, al, a):
 
 @inline
 def rotated(R, art):
-    """The same seen from axes in which this frame is turned by R."""
+    """The same in axes in which this frame is turned by R."""
     A, B, C, pn, pf = art
     B = vec3.matmul(vec3.matmul(R, B), vec3.transpose(R))
     return vec3.sym_rotate(R, A), B, vec3.sym_rotate(R, C), vec3.rotate(R, pn), vec3.rotate(R, pf)
@@ -57,7 +57,7 @@ def turned(axis, s, c, art):
 
 @inline
 def shifted(r, art):
-    """The same about a point from which this frame's origin is at r (same axes).
+    """The same about a point that sees this frame's origin at r (same axes).
 
     B' = B + [r]C        A' = A - B[r] + [r]B'^T        n' = n + r x f
     """
@@ -132,7 +132,7 @@ def add_body(e, w, art):
 
 @inline
 def reduced(art, un, uf, weight):
-    """The inertia left when a coordinate with column (un, uf) is free: I - weight U U^T."""
+    """Inertia after elimination of a free coordinate with column (un, uf): I - weight U U^T."""
     A, B, C, pn, pf = art
     wn, wf = vec3.scale(weight, un), vec3.scale(weight, uf)
     A = (
@@ -167,7 +167,7 @@ def reduced(art, un, uf, weight):
 
 @inline
 def pushed(art, al, a, un, uf, y):
-    """Add to the slope what the accelerations (al, a) and the coordinate's own drive y (un, uf) cost."""
+    """Add to the gradient the terms of the accelerations (al, a) and of the coordinate's drive y (un, uf)."""
     A, B, C, pn, pf = art
     n, f = push(A, B, C, al, a)
     return A, B, C, vec3.add_scaled(vec3.add(pn, n), y, un), vec3.add_scaled(vec3.add(pf, f), y, uf)

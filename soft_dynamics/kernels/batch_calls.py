@@ -1,4 +1,4 @@
-"""Compiled calls over one state and over many: the doors through which Python enters the kernels."""
+"""Compiled entry points of the kernels, for one state and for many."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .inverse_dynamics import inverse_dynamics_in, workspace
 from .kinematics import poses
 from .vec3 import inline
 
-BLOCKS = 64  # of states that share scratch memory, and that threads take one at a time
+BLOCKS = 64  # states that share scratch memory; each thread takes one block at a time
 
 
 @inline
 def _finite(a):
-    """True if the sum of the numbers is finite; a NaN or an infinity among them makes it false."""
+    """Return whether the sum of the numbers is finite; NaN and infinity make it false."""
     total = 0.0
     for i in range(a.size):
         total += a[i]
@@ -35,7 +35,7 @@ def _finite_state(a, b, c):
 def inverse_one(raw, q, qd, qdd, tau):
     """Write `inverse_dynamics` of one state into tau. Returns False if an argument or the result is not finite.
 
-    raw: the numbers of a chain, because numba recognizes an array of doubles faster than one of records.
+    raw: the chain as an array of doubles, which numba dispatches faster than an array of records.
     """
     if not _finite_state(q, qd, qdd):
         return False
@@ -47,7 +47,7 @@ def inverse_one(raw, q, qd, qdd, tau):
 
 @njit(cache=True, error_model='numpy')
 def forward_one(raw, q, qd, tau, qdd):
-    """`forward_dynamics` of one state, likewise; qdd comes in as zeros."""
+    """Same for `forward_dynamics`; qdd must be zero on entry."""
     if not _finite_state(q, qd, tau):
         return False
     status = forward_dynamics(raw.view(ELEMENT), q, qd, tau, raw[:0].reshape((0, 6)), qdd)
@@ -56,7 +56,7 @@ def forward_one(raw, q, qd, tau, qdd):
 
 @njit(cache=True, error_model='numpy')
 def linearize_one(raw, q, qd, tau, fixed, A, B):
-    """`state_matrices` of one state under the forces tau, likewise."""
+    """Same for `state_matrices` under the forces tau."""
     chain, n = raw.view(ELEMENT), q.size
     qdd = np.zeros(n)
     if not forward_one(raw, q, qd, tau, qdd):
@@ -69,7 +69,7 @@ def linearize_one(raw, q, qd, tau, fixed, A, B):
 
 @njit(cache=True, error_model='numpy')
 def derivatives_one(raw, q, qd, qdd, dq, dv, M):
-    """`inverse_derivatives` of one state, likewise."""
+    """Same for `inverse_derivatives`."""
     if not _finite_state(q, qd, qdd):
         return False
     inverse_derivatives(raw.view(ELEMENT), q, qd, qdd, raw[:0].reshape((0, 6)), dq, dv, M)
@@ -112,7 +112,7 @@ def derivatives_many(chain, x, v, vd, external, dq, dv, M):
 def state_matrices(dq, dv, M, fixed, A, B):
     """Write A = d(qd, qdd)/d(q, qd) and B = d(qd, qdd)/d(tau) from the derivatives of inverse dynamics.
 
-    fixed: coordinates whose acceleration is given. M is overwritten. Returns OK, or the coordinate without inertia.
+    fixed: coordinates with prescribed acceleration. M is overwritten. Returns OK, or the coordinate without inertia.
     """
     n = M.shape[0]
     right = np.empty((n, 3 * n))

@@ -1,7 +1,7 @@
-"""A robot as the kernels see it: a row of elements, base to tip, one record each.
+"""Kernel representation of a robot: elements from base to tip, one record each.
 
 An element is a fixed placement, then a joint, then a rigid body on the frame behind the joint. The joint is
-one of the primitives below; an arc has mass of its own besides. Lengths in m, masses in kg, angles in rad.
+one of the primitives below; an arc also has its own mass. Lengths in m, masses in kg, angles in rad.
 
 kind        coordinates                     rates
 FIXED       none                            none
@@ -31,9 +31,9 @@ ELEMENT = np.dtype(
         ('iq', np.int64),  # first coordinate
         ('iv', np.int64),  # first rate
         ('n', np.int64),  # number of rates
-        ('prescribed', np.int64),  # 1: the acceleration is given, the force is found
+        ('prescribed', np.int64),  # 1: the acceleration is given, the force is computed
         ('shifted', np.int64),  # 1: the joint sits at p in the previous frame
-        ('turned', np.int64),  # 1: the joint is turned by R against the previous frame
+        ('turned', np.int64),  # 1: the joint is turned by R relative to the previous frame
         ('px', np.float64),
         ('py', np.float64),
         ('pz', np.float64),
@@ -45,22 +45,22 @@ ELEMENT = np.dtype(
         ('hy', np.float64),
         ('hz', np.float64),
         ('I', np.float64, (6,)),
-        # Arc: rest length, own mass, its radius, and where that mass is taken to be.
+        # Arc: rest length, own mass, radius, and placement of that mass.
         ('length', np.float64),
         ('arc_mass', np.float64),
         ('radius', np.float64),
         ('placement', np.int64),
         ('points', np.int64),
         # Material of each coordinate: k (q - rest) + k3 (q - rest)^3 + d qd.
-        ('material', np.int64),  # 1: any of the following is not zero
+        ('material', np.int64),  # 1 if any of the following is nonzero
         ('k', np.float64, (3,)),
         ('k3', np.float64, (3,)),
         ('d', np.float64, (3,)),
         ('rest', np.float64, (3,)),
-        # Read from the first element only: number of coordinates and rates of the chain, gravity in the world frame.
+        # Used in the first element only: number of coordinates and rates of the chain, gravity in the world frame.
         ('nx', np.int64),
         ('nv', np.int64),
-        ('one_axis', np.int64),  # 1: no swing, ball or arc anywhere
+        ('one_axis', np.int64),  # 1 if the chain has no swing, ball or arc
         ('gx', np.float64),
         ('gy', np.float64),
         ('gz', np.float64),
@@ -73,7 +73,7 @@ SPRING = np.dtype(
     [
         ('iq', np.int64),  # first of the five joint angles
         ('length', np.float64),  # of the thread
-        ('inner', np.float64, (3,)),  # rim point of the disc before, in its frame
+        ('inner', np.float64, (3,)),  # rim point of the previous disc, in its frame
         ('outer', np.float64, (3,)),  # rim point of this disc, in its frame
         ('k', np.float64),
         ('rest', np.float64),
@@ -87,7 +87,7 @@ MAX_POINTS = 16
 
 
 def _gauss_legendre() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Nodes and weights on [0, 1]; row k holds the rule of k points."""
+    """Nodes and weights on [0, 1]; row k has the rule with k points."""
     nodes, weights = np.zeros((2, MAX_POINTS + 1, MAX_POINTS))
     for count in range(1, MAX_POINTS + 1):
         x, w = np.polynomial.legendre.leggauss(count)

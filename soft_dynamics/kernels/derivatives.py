@@ -4,13 +4,13 @@ Let S_j be the twist of coordinate j about the world's origin. For every body be
 
     dV/dq_j = S_j'      dA/dq_j = S_j'' + S_j' x V      dV/dqd_j = S_j      dA/dqd_j = 2 S_j' + S_j x V
 
-whatever the joint is, because d/dt and d/dq_j commute. With the composite inertia I, products B and wrench F of
-everything behind a coordinate (`spatial`), and i in front of j:
+for any joint, because d/dt and d/dq_j commute. With the composite inertia I, products B and wrench F of all bodies
+behind a coordinate (`spatial`), and i before j:
 
     dtau_i/dq_j = S_i.(I_j S_j'' + B_j S_j' + S_j x* F_j)      dtau_i/dqd_j = S_i.(2 I_j S_j' + B_j S_j)
     dtau_j/dq_i = I_j S_j . S_i'' + B_j^T S_j . S_i'           M_ij = S_i . I_j S_j
 
-[Singh, for joints whose axes stay; here also for arcs and the masses inside them]
+[Singh, for joints with constant axes; here also for arcs and their own masses]
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _body(e, state):
 
 @inline
 def column_inward(row, c):
-    """What coordinate j does to everything in front of it, and what that does to j."""
+    """Effect of coordinate j on all elements before it, and their effect on j."""
     s, sd, sdd = get6(row, S), get6(row, SD), get6(row, SDD)
     put6(row, Y3, inertia_times(c, s))
     put6(row, Y2, plus(times(2.0, inertia_times(c, sd)), products_times(c, s)))
@@ -112,7 +112,7 @@ def _dot3(a, i, b, j):
 
 @inline
 def _pairs(rows, first, j, dq, dv, M):
-    """Entries between coordinate j and all coordinates of elements in front of it, which are 0 .. first - 1."""
+    """Entries between coordinate j and all coordinates of earlier elements, 0 .. first - 1."""
     b = rows[j]
     for i in range(first):
         a = rows[i]
@@ -127,7 +127,7 @@ def _pairs(rows, first, j, dq, dv, M):
 
 @inline
 def _inward(chain, x, v, vd, external, rows, states, scratch, dq, dv, M):
-    """Composites of all that is behind each element, and what they make of its coordinates."""
+    """Composites of all bodies behind each element, and the resulting entries of its coordinates."""
     c = spatial.EMPTY
     for i in range(chain.size - 1, -1, -1):
         e = chain[i]
@@ -172,7 +172,7 @@ def _passes(chain, x, v, vd, external, rows, states, scratch, slopes):
 def inverse_derivatives(chain, x, v, vd, external, dq, dv, M):
     """Write d(tau)/dq, d(tau)/dqd and M = d(tau)/dqdd of `inverse_dynamics` at a motion; each (nv, nv).
 
-    `external` (N, 6) or (0, 6) is constant in the frames it acts on. Swing and ball joints are not taken.
+    `external` (N, 6) or (0, 6) is constant in the frames it acts on. Swing and ball joints are not supported.
     """
     rows, states = np.empty((v.size, COORDINATE_ROW)), np.empty((chain.size, STATE))
     scratch = Scratch(np.empty((4, 3, 3, 6)), np.empty((3, 3)), np.empty((3, COORDINATE_ROW)))

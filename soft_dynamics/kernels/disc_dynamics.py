@@ -1,14 +1,14 @@
-"""Dynamics of discs in their angles by way of their regular form, which keeps its figures near a straight thread.
+"""Dynamics of discs in their angles, computed in the regular form, which is accurate near a straight thread.
 
-As five hinges, alpha and gamma turn about almost the same axis near beta = 0, and what is left of alpha is a small
-difference of large numbers: the error of its acceleration grows like 1/beta^2. Here the chain of swing and ball joints
-does the work, and a small factor is a factor. With b = B^T e_z, a = Ry(phi)^T e_x, the spin s = (cos beta - 1) alpha',
+With five hinges, alpha and gamma turn about almost the same axis near beta = 0. The part of alpha is then a small
+difference of large numbers, and the error of its acceleration grows like 1/beta^2. This module computes with swing and
+ball joints instead. With b = B^T e_z, a = Ry(phi)^T e_x, and the spin s = (cos beta - 1) alpha',
 
     (w1, w2) = Rz(alpha) (beta', sin beta alpha')       w_disc = b (s + gamma') + a psi' + e_y phi'
 
-and forces by virtual work. The thread of the chain has no spin, so its axes turn by -s against those of P(alpha, beta).
-That is in axis angles [Schultz, sec. II]. The gamma of zxz angles is less by alpha: there s = cos beta alpha', and the
-force on alpha is more by that on gamma. `zxz` (discs,) is 1 for a disc in these angles and 0 for one in axis angles.
+and forces follow by virtual work. The thread of the chain has no spin, so its axes turn by -s relative to P(alpha,
+beta). This holds for axis angles [Schultz, sec. II]. For zxz angles, gamma is smaller by alpha, s = cos beta alpha',
+and the force on alpha additionally contains that on gamma. `zxz` (discs,) is 1 for zxz angles and 0 for axis angles.
 The rates are those of `geometry.disc_angles`.
 """
 
@@ -54,7 +54,7 @@ def _axes(q, qd, k):
 
 @inline
 def _less_cosine(angle):
-    """1 - cos(angle), to the last figure."""
+    """1 - cos(angle), to full precision."""
     s, _ = sincos(0.5 * angle)
     return 2.0 * s * s
 

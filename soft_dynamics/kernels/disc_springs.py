@@ -1,7 +1,8 @@
 """Springs between the rims of neighbouring discs: V = sum k/2 (L - L0)^2.          [Schultz, eq. 5, sum from disc 2]
 
-A spring depends only on the five freedoms of its disc against the disc before it, so it gives a force on those five
-and a 5x5 block of stiffness. With d the vector between its ends, axis z_a through o_a of joint a, and p the outer end:
+A spring depends only on the five coordinates of its disc relative to the previous disc, so it gives a force on these
+five and a 5x5 block of stiffness. With d the vector between its ends, axis z_a through o_a of joint a, and p the outer
+end:
 
     dd/dq_a = z_a x (p - o_a)          d2d/dq_a dq_b = z_a x (z_b x (p - o_b))  for a inboard of b
 """
@@ -21,7 +22,7 @@ from .vec3 import get3, inline
 
 @inline
 def _axes(angles, length, axes, R):
-    """Axes of the five joints z, x, z, x, y in the frame of the disc before; returns (R of the disc, thread end)."""
+    """Axes of the five joints z, x, z, x, y in the frame of the previous disc; returns (R of the disc, thread end)."""
     end = vec3.ZERO
     for j in range(5):
         axis = 2 if j == 0 or j == 2 else (1 if j == 4 else 0)
@@ -34,7 +35,7 @@ def _axes(angles, length, axes, R):
 
 @inline
 def _pull(spring, d):
-    """(k (L - L0)/L, k L0/L^3): tension over length and its change with d; nothing at L = 0."""
+    """(k (L - L0)/L, k L0/L^3): tension over length and its derivative with respect to d; zero at L = 0."""
     L = math.sqrt(vec3.dot(d, d))
     if L == 0.0:
         return 0.0, 0.0
@@ -77,7 +78,8 @@ def spring_forces(springs, x, force, stiffness):
 def spring_forces_regular(springs, first, x, force):
     """Add the springs' forces on swing and ball rates to `force`; return V.
 
-    `first[i]` is the first rate of spring i; its coordinates are two quaternions, thread then disc against thread.
+    `first[i]` is the first rate of spring i; its coordinates are two quaternions: thread, and disc relative to the
+    thread.
     """
     energy = 0.0
     for i in range(springs.size):

@@ -1,4 +1,4 @@
-"""Energies of a chain, and the material part of its forces."""
+"""Energies of a chain, and its spring and damper forces."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Forward dynamics of any chain by the articulated-body recursion, O(n), no mass matrix formed.
+"""Forward dynamics of any chain by the articulated-body recursion, O(n), without a mass matrix.
 
-Pass 1, out: angular velocities and the accelerations they cause. Pass 2, in: each element's own accelerations are
-minimised out of Gauss' function and the remaining 6x6 quadratic goes to its parent. Pass 3, out: accelerations.
-An arc's own mass moves with neither of its frames: it enters the quadratic of (proximal acceleration, own
-accelerations) directly. [Featherstone, ch. 7, generalised]
+Pass 1, outward: angular velocities and velocity-product accelerations. Pass 2, inward: eliminate each element's own
+accelerations from Gauss' function and pass the remaining 6x6 quadratic to the parent. Pass 3, outward: accelerations.
+The own mass of an arc moves with neither of its frames, so it enters the quadratic function of (proximal acceleration,
+own accelerations) directly. [Featherstone, ch. 7, generalised]
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _rule(r, k, al, a):
 
 @inline
 def _one_axis_in(e, r, art, force, qdd):
-    """Free (or, if prescribed, drive) a one-axis joint; returns the inertia left and whether the pivot held."""
+    """Eliminate (or, if prescribed, drive) a one-axis joint; return (remaining inertia, pivot is valid)."""
     A, B, C, pn, pf = art
     k = e.axis
     if e.kind == REVOLUTE:
@@ -155,7 +155,7 @@ def _one_axis_in(e, r, art, force, qdd):
 
 @inline
 def _ball_in(e, r, art, force):
-    """Free the two or three body rates of a swing or ball joint, one after the other."""
+    """Eliminate the two or three body rates of a swing or ball joint, one at a time."""
     A, B, C, pn, pf = art
     floor = PIVOT_FLOOR * (A[0] + A[3] + A[5])
     good = True
@@ -174,7 +174,7 @@ def _ball_in(e, r, art, force):
 
 @inline
 def _arc_in(e, r, x, v, art, force):
-    """Collect Gauss' function of an arc and minimise its own accelerations out."""
+    """Collect Gauss' function of an arc and eliminate its own accelerations."""
     q, qd = arc_coordinates(e, x, v)
     move = (get3(r, _MOVE), get3(r, _MOVE + 3), get3(r, _MOVE + 6))
     turn_columns = (get3(r, _TURN), get3(r, _TURN + 3))
@@ -294,6 +294,6 @@ def _passes(chain, x, v, tau, external, vd, work):
 def forward_dynamics(chain, x, v, tau, external, vd):
     """Write the accelerations under the generalised forces tau into vd; return OK or the element that failed.
 
-    Shapes as in `inverse_dynamics`. Of prescribed coordinates vd is an input and tau is not read.
+    Shapes as in `inverse_dynamics`. For prescribed coordinates, vd is an input and tau is ignored.
     """
     return _passes(chain, x, v, tau, external, vd, np.empty((chain.size, WIDTH)))

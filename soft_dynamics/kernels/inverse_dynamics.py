@@ -1,8 +1,8 @@
-"""Inverse dynamics of any chain: one pass out, one pass in, O(n).
+"""Inverse dynamics of any chain: one outward and one inward pass, O(n).
 
-Out: angular velocity w, angular acceleration al and the acceleration a of each frame's origin, in that frame,
-with gravity as an upward acceleration of the base. In: the wrench (n, f) about each frame's origin, projected on
-the joint by virtual work. [Jensen, eq. 11-18 with 12 and 14 corrected] [Wang, algorithm 1]
+Outward: angular velocity w, angular acceleration al and acceleration a of each frame's origin, in that frame, with
+gravity as an upward acceleration of the base. Inward: the wrench (n, f) about each frame's origin, projected on the
+joint by virtual work. [Jensen, eq. 11-18 with 12 and 14 corrected] [Wang, algorithm 1]
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .vec3 import get3, get9, inline, put3, put9, sincos
 
 # Columns of the workspace row of an element.
 _N, _F, _R, _TIP, _TURN, _MOVE, _OWN_N, _OWN_F, _OWN_TAU, WIDTH = 0, 3, 6, 15, 18, 24, 33, 36, 39, 42
-ONE_AXIS_WIDTH = 8  # all that a chain of one-axis joints needs
+ONE_AXIS_WIDTH = 8  # width for chains of one-axis joints
 
 
 @inline
@@ -88,7 +88,7 @@ def _arc_own(e, row, f, q, qd, qdd, w, al, a):
 
 @inline
 def _arc_out(e, row, x, v, vd, w, al, a):
-    """Carry (w, al, a) through an arc; its own mass and what the way back needs go to the workspace row."""
+    """Propagate (w, al, a) through an arc; store its own mass and the terms of the inward pass in the workspace row."""
     q, qd = arc_coordinates(e, x, v)
     qdd = (vd[e.iv], vd[e.iv + 1], vd[e.iv + 2] if e.n == 3 else 0.0)
     f = entire(q[0] * q[0] + q[1] * q[1])
@@ -112,7 +112,7 @@ def _arc_out(e, row, x, v, vd, w, al, a):
 
 @inline
 def _arc_in(e, row, n, f, tau):
-    """Bring the wrench at the distal origin back to the proximal one and write the arc's generalised forces."""
+    """Move the wrench from the distal to the proximal origin and write the arc's generalised forces."""
     R = get9(row, _R)
     n, f = vec3.rotate(R, n), vec3.rotate(R, f)
     for j in range(2):
@@ -127,7 +127,7 @@ def _arc_in(e, row, n, f, tau):
 
 @inline
 def _body_wrench(e, w, al, a):
-    """(n, f) about the frame's origin that the element's rigid body needs."""
+    """(n, f) about the frame's origin that the element's rigid body requires."""
     f = vec3.scale(e.m, a)
     h = (e.hx, e.hy, e.hz)
     inertia = (e.I[0], e.I[1], e.I[2], e.I[3], e.I[4], e.I[5])
@@ -138,7 +138,7 @@ def _body_wrench(e, w, al, a):
 
 @inline
 def material_force(e, x, v, j):
-    """Spring and damper of coordinate j of an element; orientations have a damper only."""
+    """Spring and damper force of coordinate j of an element; orientations have dampers only."""
     if not e.material:
         return 0.0
     force = e.d[j] * v[e.iv + j]
@@ -150,7 +150,7 @@ def material_force(e, x, v, j):
 
 @inline
 def _ball_out(e, row, x, v, vd, w, al, a):
-    """Carry (w, al, a) through a swing or ball joint."""
+    """Propagate (w, al, a) through a swing or ball joint."""
     R = quaternion_matrix(x[e.iq], x[e.iq + 1], x[e.iq + 2], x[e.iq + 3])
     put9(row, _R, R)
     w, al, a = vec3.rotate_back(R, w), vec3.rotate_back(R, al), vec3.rotate_back(R, a)
@@ -163,7 +163,7 @@ def _ball_out(e, row, x, v, vd, w, al, a):
 
 @inline
 def _out(chain, x, v, vd, work):
-    """Pass 1: motions, base to tip, and the wrench that each rigid body needs."""
+    """Pass 1: motions, base to tip, and the wrench that each rigid body requires."""
     w, al, a = vec3.ZERO, vec3.ZERO, (-chain[0].gx, -chain[0].gy, -chain[0].gz)
     for i in range(chain.size):
         e = chain[i]
@@ -198,7 +198,7 @@ def _out(chain, x, v, vd, work):
 
 @inline
 def _in(chain, x, v, external, work, tau):
-    """Pass 2: wrenches, tip to base, and their projections on the joints; returns what the ground exerts."""
+    """Pass 2: wrenches, tip to base, and their projections on the joints; return the wrench of the ground."""
     n, f = vec3.ZERO, vec3.ZERO
     for i in range(chain.size - 1, -1, -1):
         e = chain[i]
@@ -242,7 +242,7 @@ def workspace(chain):
 
 @njit(cache=True, error_model='numpy')
 def inverse_dynamics(chain, x, v, vd, external, tau):
-    """`inverse_dynamics_in` with scratch memory of its own."""
+    """`inverse_dynamics_in` with its own scratch memory."""
     return inverse_dynamics_in(chain, x, v, vd, external, workspace(chain), tau)
 
 

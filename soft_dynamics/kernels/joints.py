@@ -1,4 +1,4 @@
-"""One-axis turns on tuples: what the recursions do at a joint that is not an arc."""
+"""Rotations about one axis, on tuples, for hinges and slides in the recursions."""
 
 from __future__ import annotations
 

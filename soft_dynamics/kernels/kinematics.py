@@ -115,8 +115,8 @@ def jacobian(chain, x, target, out):
 def centerline(chain, x, base, lengths, s, out):
     """Write the points at the arc lengths s (rising) of a chain whose elements are `lengths` long; out (m, 3).
 
-    The body starts behind the element `base`. A straight piece runs from the frame before an element to the one behind
-    it; an arc bends.
+    The body starts behind the element `base`. Straight pieces run from the frame before an element to the frame behind
+    it; arcs bend.
     """
     R, p = IDENTITY, vec3.ZERO
     start = 0.0

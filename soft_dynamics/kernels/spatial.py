@@ -1,11 +1,11 @@
-"""Spatial vectors as pairs of tuples, angular first, about one fixed origin, and a collection of moving bodies.
+"""Spatial vectors as pairs of tuples, angular first, about one fixed origin, and composites of moving bodies.
 
-A twist is (w, v), a wrench (n, f). A composite is what the derivatives of inverse dynamics need of many bodies:
+A twist is (w, v), a wrench (n, f). A composite has the sums over bodies that the derivatives of inverse dynamics need:
 
     inertia   m, h (first moment), J (about the origin)
     products  P (linear momentum) and N (3x3): a change of twist with angular part a changes the wrench by
               (N a, 2 a x P) through the velocity products. For point masses N a = sum 2 m c x (a x c_dot).
-    wrench    (n, f), the sum of what every body needs
+    wrench    (n, f), the sum over all bodies
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def times(s, a):
 
 @inline
 def product(a, b):
-    """Power of a twist against a wrench."""
+    """Power of a wrench on a twist."""
     return vec3.dot(a[0], b[0]) + vec3.dot(a[1], b[1])
 
 
@@ -145,7 +145,7 @@ def _rotary_product(J, L, w, a):
 
 @inline
 def rigid_body(m, h, J, V, A):
-    """A rigid body with first moment h and inertia J about the origin: its point mass plus what turns about it."""
+    """A rigid body with first moment h and inertia J about the origin: its point mass plus the inertia about it."""
     if m == 0.0:
         return rotary_body(J, V[0], A[0])
     c = vec3.scale(1.0 / m, h)

@@ -4,9 +4,9 @@ SDIRK4: five stages, order 4, L-stable, stiffly accurate [Hairer, table IV.6.5],
 
     inverse_dynamics(Q_i, V_i, K_i) = force_i       V_i = v + h sum a_ij K_j      Q_i = q + h sum a_ij V_j
 
-so that no mass matrix is inverted: stiff springs and dampers, and coordinates without mass as long as they have a
-spring or a damper, are all the same to it. The Newton matrix M + h g D + (h g)^2 K is exact and kept while it works.
-RK4: the classical explicit method on forward dynamics; quaternions are normalised after every step.
+so no mass matrix is inverted. The method handles stiff springs and dampers, and coordinates without mass if they have a
+spring or a damper. The Newton matrix M + h g D + (h g)^2 K is exact and reused while Newton converges.
+RK4: the classical explicit method on forward dynamics; it normalises quaternions after every step.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ RK4_C = np.array([0.0, 0.5, 1.0])
 
 GAMMA = 0.25
 NEWTON_LIMIT = 12
-SLOW = 4  # iterations after which the Newton matrix is made anew
+SLOW = 4  # iterations after which the Newton matrix is recomputed
 NEVER = NEWTON_LIMIT + 1
 
 DONE = -1
 
 
 class Plant(NamedTuple):
-    """What is integrated: a chain, its springs between discs with their first rates, and how inputs act on it."""
+    """A chain, its springs between discs with their first rates, and the actuation by inputs."""
 
     chain: Any  # (N,) of ELEMENT
     springs: Any  # of SPRING
@@ -57,7 +57,7 @@ class Plant(NamedTuple):
 class Steps(NamedTuple):
     """Steps h (count,) [s] with the inputs u (count, stages, m).
 
-    After step i with keep[i] >= 0 the state goes to row keep[i] of the result.
+    After step i with keep[i] >= 0, the state is stored in row keep[i] of the result.
     """
 
     h: Any
@@ -151,7 +151,7 @@ def _residual(chain, x, v, vd, external, force, r):
 
 @inline
 def _stage_state(stage, h, x, v, K, V, xi):
-    """Write the coordinates xi and rates V[stage] that follow from the stages so far and K[stage]."""
+    """Write the coordinates xi and rates V[stage] from the previous stages and K[stage]."""
     for j in range(v.size):
         a, b = v[j], x[j]
         for k in range(stage):
@@ -163,7 +163,7 @@ def _stage_state(stage, h, x, v, K, V, xi):
 
 @njit(cache=True, error_model='numpy')
 def _solve_stage(chain, J, pivots, stage, h, x, v, K, V, external, force, tolerance, xi, r):
-    """Newton's method for K[stage] from the value it has; return the number of iterations, or NEVER."""
+    """Solve for K[stage] by Newton's method from its present value; return the number of iterations, or NEVER."""
     for iteration in range(1, NEWTON_LIMIT + 1):
         _stage_state(stage, h, x, v, K, V, xi)
         _residual(chain, xi, V[stage], K[stage], external, force, r)
@@ -182,7 +182,7 @@ def _solve_stage(chain, J, pivots, stage, h, x, v, K, V, external, force, tolera
 
 @njit(cache=True, error_model='numpy')
 def sdirk4(plant, x, v, vd, steps, tolerance, xs, vs):
-    """Take the steps with inputs at five stages; x, v, vd hold the state throughout, and xs, vs what is kept.
+    """Take the steps with inputs at five stages; x, v, vd hold the state, and xs, vs receive the stored rows.
 
     Returns DONE or the step that failed.
     """
@@ -191,7 +191,7 @@ def sdirk4(plant, x, v, vd, steps, tolerance, xs, vs):
     xi, r, force = np.empty(n), np.empty(n), np.empty(n)
     external = np.zeros((plant.wrenches.shape[1], 6))
     J, pivots = np.empty((n, n)), np.empty(n, np.int64)
-    made_for = 0.0  # the step that the Newton matrix is good for
+    made_for = 0.0  # the step length of the Newton matrix
     for i in range(h.size):
         for stage in range(5):
             apply_input(plant, steps.u[i, stage], force, external)
@@ -238,7 +238,7 @@ def coordinate_rates(chain, x, v, xd):
 
 @njit(cache=True, error_model='numpy')
 def normalise(chain, x):
-    """Bring every quaternion back to unit length."""
+    """Normalise every quaternion."""
     for i in range(chain.size):
         if chain[i].kind == SWING or chain[i].kind == BALL:
             k = chain[i].iq
@@ -261,7 +261,7 @@ def accelerations(plant, x, v, u, work, external, vd):
 
 @njit(cache=True, error_model='numpy')
 def rk4(plant, x, v, steps, xs, vs):
-    """As `sdirk4`, explicit: inputs at the start, middle and end of each step."""
+    """Explicit counterpart of `sdirk4`: inputs at the start, middle and end of each step."""
     nx, n = x.size, v.size
     xi, vi, xd, vd = np.empty(nx), np.empty(n), np.empty((4, nx)), np.zeros((4, n))
     work = np.empty((2, n))
@@ -293,7 +293,7 @@ def rk4(plant, x, v, steps, xs, vs):
 
 @njit(cache=True, parallel=True, error_model='numpy')
 def rk4_many(plant, x, v, steps, xs, vs, failed):
-    """`rk4` of many motions in parallel: x (motions, nx), u (motions, count, 3, m), or (1, ...) for all alike."""
+    """`rk4` of many motions in parallel: x (motions, nx), u (motions, count, 3, m), or (1, ...) for common inputs."""
     chain, springs, first, columns, wrenches = plant
     h, u, keep = steps
     for i in prange(x.shape[0]):
@@ -303,7 +303,7 @@ def rk4_many(plant, x, v, steps, xs, vs, failed):
 
 @njit(cache=True, parallel=True, error_model='numpy')
 def sdirk4_many(plant, x, v, vd, steps, tolerance, xs, vs, failed):
-    """`sdirk4` of many motions in parallel, likewise."""
+    """`sdirk4` of many motions in parallel; shapes as in `rk4_many`, with five stages."""
     chain, springs, first, columns, wrenches = plant
     h, u, keep = steps
     for i in prange(x.shape[0]):

@@ -1,4 +1,4 @@
-"""The forces that let a robot follow a motion, in one call: a controller asks for them in every cycle."""
+"""Forces to track a reference motion, in one compiled call for controllers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .inverse_dynamics import inverse_dynamics_in, workspace
 def tracking_forces(raw, weighed, bare, q, qd, q_r, qd_r, qdd_r, tau):
     """Write tau = M(q) qdd_r + C(q, qd) qd_r + g(q) + k(q_r) + d(q, qd_r).                              [Wang, eq. 9]
 
-    C(q, v) w = (c(q, v + w) - c(q, v - w))/4, for c is quadratic in the rates. raw: the numbers of a chain whose
-    springs and dampers are its joints' own; weighed: the same without these; bare: without gravity, too.
+    C(q, v) w = (c(q, v + w) - c(q, v - w))/4, because c is quadratic in the rates. raw: a chain whose springs and
+    dampers each act on one joint; weighed: the same without springs and dampers; bare: also without gravity.
     Returns False if the forces are not finite.
     """
     chain, n = raw.view(ELEMENT), tau.size

@@ -1,6 +1,6 @@
-"""Three-vectors as tuples of scalars, and the 3x3 blocks the recursions turn; rows of a workspace; sine and cosine.
+"""Three-vectors as tuples of scalars, 3x3 matrices, rows of a workspace, and sine with cosine.
 
-Tuples stay in registers inside compiled kernels: about fifty times faster there than `@` on small arrays.
+Inside compiled kernels, tuples stay in registers and are about fifty times faster than `@` on small arrays.
 A symmetric matrix is (xx, xy, xz, yy, yz, zz), a general one its nine entries by rows.
 """
 
@@ -99,7 +99,7 @@ def sym_full(S: Sym3) -> Mat3:
 
 @inline
 def sym_part(A: Mat3) -> Sym3:
-    """The upper triangle of a matrix known to be symmetric."""
+    """The upper triangle of a symmetric matrix."""
     return A[0], A[1], A[2], A[4], A[5], A[8]
 
 
@@ -160,7 +160,7 @@ def add_rows(A: Mat3, s: float, B: Mat3) -> Mat3:
     )
 
 
-# Tuples in the rows of a workspace: what one pass of a recursion leaves for the next.
+# Read and write tuples in workspace rows, which pass data between the passes of a recursion.
 # Columns of the row of a coordinate in `derivatives`: its twist and two rates of it; then y1, y2, y3 and z.
 S, SD, SDD, Y1, Y2, Y3, ZZ, COORDINATE_ROW = 0, 6, 12, 18, 24, 30, 36, 39
 

@@ -1,7 +1,7 @@
-"""From pressures to forces: constant columns on the joint coordinates, and constant wrenches on moving frames.
+"""Map pressures to forces: constant columns on the joint coordinates, and constant wrenches on moving frames.
 
-gain, volume            columns: the force per pressure on the coordinates, the same in every pose
-tip_wrench, end_force   wrenches: fixed in the frame they act on, so that the force depends on the pose
+gain, volume            columns: force per pressure on the coordinates, independent of the pose
+tip_wrench, end_force   wrenches: constant in the frame they act on, so the force depends on the pose
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Actuators:
 
     @property
     def follows(self) -> bool:
-        """True if some chamber's force turns with the robot."""
+        """Whether the force of any chamber turns with the robot."""
         return bool(np.any(self.wrenches))
 
 

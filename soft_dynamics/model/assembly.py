@@ -1,4 +1,4 @@
-"""From a robot file to a chain: each segment type is a choice of primitives, mass placement and material.
+"""Assemble the chain of a robot: each segment type is a choice of primitives, mass placement and material.
 
 Each type says in its file in `segments/` which primitives it is made of; the base stands in front of them.
 """
@@ -32,15 +32,13 @@ Array = npt.NDArray[np.float64]
 
 @dataclass
 class Assembly:
-    """A chain under construction, and what the public face of the robot needs to know about it."""
+    """A chain under construction, with the names and indices that `Robot` needs."""
 
     rows: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)  # public coordinates
     units: list[str] = field(default_factory=list)  # likewise
     frames: dict[str, int] = field(default_factory=dict)  # frame name -> element
-    starts: dict[str, int] = field(
-        default_factory=dict
-    )  # segment name -> element its proximal frame is behind
+    starts: dict[str, int] = field(default_factory=dict)  # segment name -> element before its proximal frame
     rates_of: dict[str, slice] = field(default_factory=dict)  # segment name -> its coordinates
     positions_of: dict[str, slice] = field(default_factory=dict)  # likewise, where these are quaternions
     springs: list[Any] = field(default_factory=list)
@@ -53,7 +51,7 @@ class Assembly:
     nv: int = 0
 
     def element(self, kind: int, **values: Any) -> Any:
-        """Append an element and return its row for further settings."""
+        """Append an element; return its row for further settings."""
         e = np.zeros((), ELEMENT)
         e['kind'], e['iq'], e['iv'] = kind, self.nq, self.nv
         n = values.pop('n', RATES.get(kind, 0))
@@ -103,7 +101,7 @@ class Assembly:
 
 
 def assemble(robot: Description, regular: bool = False) -> Assembly:
-    """Build the chain of a robot; `regular` takes the form of each segment that no pose makes singular."""
+    """Build the chain of a robot; `regular` selects the form of each segment without singular poses."""
     build = Assembly()
     world = build.element(FIXED, shift=robot.base.position)
     world['gx'], world['gy'], world['gz'] = robot.gravity

@@ -1,4 +1,4 @@
-"""Say so when numba compiles a kernel, which happens once per machine and takes seconds."""
+"""Report on stderr that numba compiles a kernel: this happens once per machine and takes seconds."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def announce_compilations() -> None:
 
 
 class _Announcement(event.Listener):
-    """Tells on stderr why a first call takes long, if it does. numba compiles in one thread at a time."""
+    """Reports a compilation if it takes long. numba compiles in one thread at a time."""
 
     def __init__(self) -> None:
-        self._depth = 0  # a kernel compiles those that it calls
+        self._depth = 0  # a kernel compiles the kernels that it calls
         self._note: threading.Timer | None = None
 
     def on_start(self, started: Any) -> None:

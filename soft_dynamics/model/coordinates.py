@@ -1,7 +1,7 @@
-"""Public coordinates against joint coordinates: a constant linear change, q_joint = T q + offset.
+"""Map from public to joint coordinates: q_joint = T q + offset with constant T.
 
-Mehl's length differences are a scaled turn of the bend (u, v), and Schultz' axis-angle gamma is the joint's plus
-alpha; everything else is the joint coordinate itself and goes through unchanged.
+Mehl's length differences are a rotated and scaled bend (u, v), and Schultz' axis-angle gamma is the joint's plus alpha.
+All other coordinates are joint coordinates.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .assembly import Assembly
 
 
 class SameCoordinates:
-    """The public coordinates are the joints' own."""
+    """Identity map: the public coordinates are the joint coordinates."""
 
     trivial = True
 
@@ -59,7 +59,7 @@ class ChangedCoordinates(SameCoordinates):
         return np.ascontiguousarray(qd @ self.T.T)
 
     def force(self, tau: Array) -> Array:
-        """Joint force of a public one: T^-T tau."""
+        """Joint force of a public force: T^-T tau."""
         return np.ascontiguousarray(tau @ self.T_inverse)
 
     def public_position(self, x: Array) -> Array:
@@ -72,7 +72,7 @@ class ChangedCoordinates(SameCoordinates):
         return np.ascontiguousarray(tau @ self.T)
 
     def public_matrix(self, M: Array) -> Array:
-        """T^T M T of a matrix that takes rates to forces."""
+        """T^T M T of a matrix that maps rates to forces."""
         return np.ascontiguousarray(self.T.T @ M @ self.T)
 
     def joint_matrix(self, D: Array) -> Array:
@@ -84,7 +84,7 @@ class ChangedCoordinates(SameCoordinates):
         return np.ascontiguousarray(J @ self.T)
 
     def rows(self, A: Array) -> Array:
-        """T^T A of a matrix whose columns are forces."""
+        """T^T A of a matrix with forces as columns."""
         return np.ascontiguousarray(self.T.T @ A)
 
     def public_slopes(self, A: Array, B: Array) -> tuple[Array, Array]:
@@ -94,7 +94,7 @@ class ChangedCoordinates(SameCoordinates):
 
 
 def coordinate_change(build: Assembly) -> SameCoordinates:
-    """The change of an assembled robot."""
+    """The coordinate map of an assembled robot."""
     if not build.blocks:
         return SameCoordinates()
     T, offset = np.eye(build.nv), np.zeros(build.nv)

@@ -1,11 +1,11 @@
-"""The dampers of discs, in the five angles: on the angles themselves, or on the body rates of thread and disc.
+"""Dampers of discs in the five angles: on the angles, or on the body rates of thread and disc.
 
 angles  b qd                                                                             [Schultz, sec. IV]
-rates   what `simulate` integrates: b w, from a Rayleigh function that is regular in every pose   [equations C15]
+rates   b w as in `simulate`, from a Rayleigh function that is regular in every pose
 
         2 R = b_beta (beta'^2 + sin^2 beta alpha'^2) + b_psi w_x^2 + b_phi w_y^2 + b_gamma w_z^2
 
-with w = b (s + gamma') + a psi' + e_y phi', all of it as in `disc_dynamics`. In plane motion the two laws are one.
+with w = b (s + gamma') + a psi' + e_y phi', symbols as in `disc_dynamics`. In planar motion both laws are the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .assembly import Assembly
 
 
 class Dampers:
-    """Forces of the dampers that are no joint's own, in public coordinates; `any` tells whether there are some."""
+    """Forces of the dampers that act on several joints, in public coordinates; `any` is False if there are none."""
 
     def __init__(self, description: Description, build: Assembly) -> None:
         discs = [s for s in description.segments if isinstance(s, Disc) and any(s.damping)]

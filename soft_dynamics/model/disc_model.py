@@ -1,4 +1,4 @@
-"""The dynamics of a robot of discs in their angles, on batches: arrays (count, nq), checked already."""
+"""Batch dynamics of robots of discs in their angles: arrays (count, nq), already checked."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .assembly import assemble
 
 
 class DiscModel:
-    """What `JointModel` does for joints; see `disc_dynamics` for what it is better at."""
+    """Counterpart of `JointModel` for discs; `disc_dynamics` explains why it is more accurate."""
 
     def __init__(self, description: Description, frames: dict[str, int]) -> None:
         self.build = assemble(description, regular=True)
-        # Wrenches come on the elements of the other chain, which has the same frames.
+        # Wrenches refer to the elements of the other chain, which has the same frames.
         self.moved = [(frames[name], element) for name, element in self.build.frames.items()]
         self._zxz = np.array([isinstance(s, Disc) and s.angles == 'zxz' for s in description.segments], float)
         self._parts = {(g, k): self._without(g, k) for g in (False, True) for k in (False, True)}
 
     @staticmethod
     def suits(description: Description) -> bool:
-        """True if the robot has discs on a fixed base."""
+        """Return whether the robot has discs on a fixed base."""
         return not description.base.moves and all(isinstance(s, Disc) for s in description.segments)
 
     def _without(self, gravity: bool, elastic: bool) -> Discs:
@@ -63,7 +63,7 @@ class DiscModel:
     def forward(
         self, states: dict[str, Array], wrench: Array, gravity: bool, elastic: bool, qdd: Array
     ) -> int:
-        """Write the accelerations; return OK, or the first angle that moves no mass. The forces are less dampers."""
+        """Write the accelerations; return OK, or the first angle that moves no mass. The forces exclude dampers."""
         q, qd, tau, wrench = states['q'], states['qd'], states['tau'], self._wrenches(wrench)
         part, status = self._parts[gravity, elastic], np.full(len(q), OK)
         if len(q) == 1:

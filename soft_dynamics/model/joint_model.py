@@ -1,4 +1,4 @@
-"""The kernels on batches in joint coordinates: arrays (count, nv), checked already."""
+"""Batch calls in joint coordinates: arrays (count, nv), already checked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ announce_compilations()
 
 
 class JointModel:
-    """A chain with its springs and chambers. Methods that can fail return the coordinate that moves no mass, or OK."""
+    """A chain with its springs and chambers. Methods that can fail return OK or the coordinate that moves no mass."""
 
     def __init__(self, description: Description) -> None:
         self.build = build = assemble(description)
@@ -38,7 +38,7 @@ class JointModel:
         self._variants: dict[tuple[bool, bool, bool], Elements] = {}
 
     def with_chain(self, chain: Elements) -> JointModel:
-        """The same with other numbers in the chain."""
+        """Return this model with another chain."""
         other = object.__new__(JointModel)
         other.__dict__.update(self.__dict__, chain=chain, _variants={})
         return other
@@ -73,7 +73,7 @@ class JointModel:
         return tau, ground
 
     def forward(self, chain: Elements, x: Array, v: Array, tau: Array, wrench: Array, vd: Array) -> int:
-        """Write the accelerations into vd, which holds the given ones of prescribed coordinates."""
+        """Write the accelerations to vd, which contains those of prescribed coordinates."""
         status = np.full(x.shape[0], OK)
         if x.shape[0] == 1:
             status[0] = forward_dynamics(chain, x[0], v[0], tau[0], wrench[0], vd[0])
@@ -97,7 +97,7 @@ class JointModel:
     ) -> tuple[Array, Array, int]:
         """(A, B, status) with the springs between discs and further forces, both already in tau.
 
-        slopes: those of the further forces with respect to x and v, (count, nv, nv) each, or none.
+        slopes: derivatives of the further forces with respect to x and v, (count, nv, nv) each, or none.
         """
         count, n = x.shape
         A, B, vd = np.empty((count, 2 * n, 2 * n)), np.empty((count, 2 * n, n)), np.zeros((count, n))
@@ -125,7 +125,7 @@ class JointModel:
         return elastic, damping, stored
 
     def spring_force(self, x: Array) -> Array:
-        """Forces of the springs between discs alone."""
+        """Forces of the springs between discs only."""
         force = np.zeros_like(x)
         if self.springs.size:
             for i in range(x.shape[0]):
@@ -160,7 +160,7 @@ class JointModel:
         return A
 
     def wrenches(self, x: Array, external: Mapping[int, Array]) -> Array:
-        """Wrenches (count, N, 6) in the axes of the frames they act on, from world axes; (count, 0, 6) for none."""
+        """Transform wrenches from world axes to the axes of their frames, (count, N, 6); (count, 0, 6) for none."""
         count = x.shape[0]
         if not external:
             return np.zeros((count, 0, 6))

@@ -13,7 +13,7 @@ from ..segments import Arc, Base, Material
 
 PARAMETERS = ('mass', 'd_theta', 'd_dl', 'k_theta', 'k_dl1', 'k_dl3')
 
-# What the segment has when one parameter is 1 and all others are 0.
+# Values of the segment when one parameter is 1 and all others are 0.
 _UNITS: tuple[tuple[float, dict[str, tuple[float, ...]]], ...] = (
     (1.0, {}),
     (0.0, {'damping': (1.0, 1.0, 0.0)}),
@@ -25,13 +25,13 @@ _UNITS: tuple[tuple[float, dict[str, tuple[float, ...]]], ...] = (
 
 
 def regressor(robot: Robot, q: Any, qd: Any, qdd: Any) -> Array:
-    """The matrix Psi (nq, 6) or (count, nq, 6) of a robot that is one extensible arc, columns as in PARAMETERS.
+    """Matrix Psi (nq, 6) or (count, nq, 6) of a robot with a single extensible arc; columns as in PARAMETERS.
 
-    Each column is the inverse dynamics of the same arc with that parameter 1 and all others 0, on a base without mass
-    and without a tip load; that is exact because the forces are linear in them. The mass column includes gravity, and
-    springs pull towards the robot's own `rest`. Inverse dynamics is Psi beta and the `known_forces`.
+    Each column is the inverse dynamics of the same arc with that parameter 1 and all others 0, on a massless base
+    without a tip load. This is exact because the forces are linear in the parameters. The mass column includes
+    gravity, and springs pull towards the robot's `rest`. Inverse dynamics is Psi beta + `known_forces`.
 
-    Raises ValueError for any other robot, and if stiffness or damping of the two bends differ.
+    Raises ValueError for other robots, and if stiffness or damping of the two bends differ.
     """
     segment = _only_arc(robot)
     states, single = as_states(robot.nq, q=q, qd=qd, qdd=qdd)
@@ -47,10 +47,10 @@ def regressor(robot: Robot, q: Any, qd: Any, qdd: Any) -> Array:
 
 
 def known_forces(robot: Robot, q: Any, qd: Any, qdd: Any) -> Array:
-    """The forces (nq,) or (count, nq) that are none of the parameters': tau less Psi beta.
+    """Forces (nq,) or (count, nq) that do not depend on the parameters: tau - Psi beta.
 
-    They belong to mass and inertia of the base, to the tip load, and to cubic springs of the bend, which eq. 32 leaves
-    out; zero for the shipped actuator. Subtract them from measured forces before beta is identified.
+    They come from mass and inertia of the base, the tip load, and cubic springs of the bend, which eq. 32 omits. They
+    are zero for the shipped actuator. Subtract them from measured forces before identifying beta.
 
     Raises ValueError as `regressor`.
     """
@@ -75,7 +75,7 @@ def _only_arc(robot: Robot) -> Arc:
 
 
 def _massless(base: Base) -> Base:
-    """The base without mass; inverse dynamics is the same whether its motion is given or free."""
+    """The robot with a massless base; inverse dynamics is the same for prescribed and free bases."""
     if base.type == 'fixed':
         return base
     return Base(type='prescribed', position=base.position, rpy=base.rpy)

@@ -1,4 +1,4 @@
-"""Play a bag of rosbag2, for machines without `ros2 bag`."""
+"""Play a rosbag2 bag, on machines without `ros2 bag`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import SENSOR
 
-_PERIOD = 0.002  # [s] how often it looks for messages whose time has come
+_PERIOD = 0.002  # [s] period of publishing due messages
 _ACK_TIMEOUT = 1.0  # [s]
 _COMMAND = 'pressure/command'
 _MOVES = re.compile(rf'(.*/)({_COMMAND}|reference/[^/]+)')  # topics that move an arm
@@ -34,24 +34,24 @@ class Config:
     """Parameters of the node."""
 
     bag: str = field(metadata={'doc': 'folder of the bag, or a .mcap or .db3 file', 'read_only': True})
-    rate: float = field(default=1.0, metadata={'doc': 'times real time', 'read_only': True})
+    rate: float = field(default=1.0, metadata={'doc': 'playback speed; 1: real time', 'read_only': True})
     start: float = field(
-        default=0.0, metadata={'doc': 'leave out the beginning', 'unit': 's', 'read_only': True}
+        default=0.0, metadata={'doc': 'time in the bag at which to start', 'unit': 's', 'read_only': True}
     )
     delay: float = field(
         default=1.0,
         metadata={
-            'doc': 'before the first message, for listeners to connect',
+            'doc': 'wait before the first message, so that subscribers can connect',
             'unit': 's',
             'read_only': True,
         },
     )
-    loop: bool = field(default=False, metadata={'doc': 'begin again at the end', 'read_only': True})
+    loop: bool = field(default=False, metadata={'doc': 'restart at the end of the bag', 'read_only': True})
     topics: list[str] = field(
-        default_factory=list, metadata={'doc': 'topics to play; none: all', 'read_only': True}
+        default_factory=list, metadata={'doc': 'topics to play; empty: all', 'read_only': True}
     )
     clock: float = field(
-        default=0.0, metadata={'doc': 'rate of /clock, 0: none', 'unit': 'Hz', 'read_only': True}
+        default=0.0, metadata={'doc': 'rate of /clock; 0: do not publish it', 'unit': 'Hz', 'read_only': True}
     )
 
     def __post_init__(self) -> None:
@@ -63,9 +63,9 @@ class Config:
 
 
 class BagPlayer(Node):
-    """Publishes the messages of a bag at their times, with the QoS they were recorded with.
+    """Publishes the messages of a bag at their times, with the recorded QoS.
 
-    Commands and references are published under `replayed/`: a recording must not move the arm.
+    It publishes commands and references under `replayed/`, so that a recording cannot move the arm.
     """
 
     config: Config
@@ -96,7 +96,7 @@ class BagPlayer(Node):
         self.create_timer(_PERIOD, self.play, clock=self._steady)
 
     def play(self) -> None:
-        """Publish everything whose time has come."""
+        """Publish all due messages."""
         now_ns = self._bag_time_ns()
         self._publish_clock(now_ns)
         while self._next is not None and self._next.t_ns <= now_ns:
@@ -122,14 +122,14 @@ class BagPlayer(Node):
         return self._start_ns + round((self._steady.now().nanoseconds - self._began_ns) * self.config.rate)
 
     def _publish_clock(self, now_ns: int) -> None:
-        """At its rate, in the time of the listeners; while waiting to begin, the time of the first message."""
+        """Publish /clock at its rate; during the initial delay, with the time of the first message."""
         steady_ns = self._steady.now().nanoseconds
         if self._clock is not None and steady_ns - self._clock_ns >= 1e9 / self.config.clock:
             self._clock_ns = steady_ns
             self._clock.publish(ClockMessage(clock=time_from_ns(max(now_ns, self._start_ns))))
 
     def _add_publisher(self, topic: str, msgtype: str) -> None:
-        """Make the topic; one of an unknown type is left out, unless it was asked for."""
+        """Create the publisher. Topics of unknown type are left out, unless requested by name."""
         package, _, name = msgtype.split('/')
         try:
             msg_class: Any = getattr(import_module(f'{package}.msg'), name)

@@ -1,4 +1,4 @@
-"""Quality of service between rclpy and bags."""
+"""Convert quality of service between rclpy and bags."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 
 _FOREVER = QosTime(9223372036, 854775807)
-_DEPTH = 1000  # messages that may wait for a slow listener
-_LATCHED = (
-    10  # messages for those who join a latched topic later, as `ros2 bag play` has it: the depth is not known
-)
+_DEPTH = 1000  # queue length for slow subscribers
+_LATCHED = 10  # messages kept for late subscribers of a latched topic, as in `ros2 bag play`
 
 
 def recorded_qos(qos: QoSProfile) -> Qos:
-    """What a bag says of a publisher."""
+    """Describe the QoS of a publisher for a bag."""
     reliable = qos.reliability == ReliabilityPolicy.RELIABLE
     latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
     return Qos(
@@ -32,7 +30,7 @@ def recorded_qos(qos: QoSProfile) -> Qos:
 
 
 def played_qos(recorded: Sequence[Qos]) -> QoSProfile:
-    """With what a topic is published again; reliable where nothing was recorded."""
+    """QoS for playing a topic; reliable if none was recorded."""
     reliable = all(qos.reliability != QosReliability.BEST_EFFORT for qos in recorded)
     latched = bool(recorded) and all(qos.durability == QosDurability.TRANSIENT_LOCAL for qos in recorded)
     return QoSProfile(

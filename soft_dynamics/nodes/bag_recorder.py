@@ -1,4 +1,4 @@
-"""Record topics into a bag of rosbag2, for machines without `ros2 bag`."""
+"""Record topics to a rosbag2 bag, on machines without `ros2 bag`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.report import report
 
 _DISCOVERY_PERIOD = 0.5  # [s]
-_PATIENCE = 3.0  # [s] until a topic to record should have a publisher
-_DEPTH = 1000  # messages that may wait while the disk is busy
+_PATIENCE = 3.0  # [s] after which to report topics without publisher
+_DEPTH = 1000  # queue length while the disk is busy
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,25 @@ class Config:
     """Parameters of the node."""
 
     output: str = field(
-        default='', metadata={'doc': 'folder of the new bag; default: named by the time', 'read_only': True}
+        default='',
+        metadata={'doc': 'folder of the new bag; default: named after the current time', 'read_only': True},
     )
-    storage: str = field(default='mcap', metadata={'doc': 'mcap or sqlite3', 'read_only': True})
+    storage: str = field(
+        default='mcap', metadata={'doc': 'storage format: mcap or sqlite3', 'read_only': True}
+    )
     topics: list[str] = field(
-        default_factory=list, metadata={'doc': 'topics to record; none: all', 'read_only': True}
+        default_factory=list, metadata={'doc': 'topics to record; empty: all', 'read_only': True}
     )
     exclude: str = field(
-        default='', metadata={'doc': 'topics that match this expression are left out', 'read_only': True}
+        default='', metadata={'doc': 'regular expression of topics to leave out', 'read_only': True}
     )
     flush_period: float = field(
-        default=1.0, metadata={'doc': 'how much a kill may cost', 'unit': 's', 'read_only': True}
+        default=1.0,
+        metadata={
+            'doc': 'period of writing to disk: the longest loss if the recorder is killed',
+            'unit': 's',
+            'read_only': True,
+        },
     )
 
     def __post_init__(self) -> None:
@@ -58,7 +66,7 @@ class Config:
 
 
 class BagRecorder(Node):
-    """Subscribes to what it finds, as it appears, with the QoS that its publishers offer."""
+    """Subscribes to topics as they appear, with the QoS that their publishers offer."""
 
     config: Config
 
@@ -78,7 +86,7 @@ class BagRecorder(Node):
         self.get_logger().info(f'recording to {output}')
 
     def discover(self) -> None:
-        """Subscribe to topics that were not there before."""
+        """Subscribe to new topics."""
         for topic, types in self.get_topic_names_and_types():
             if topic in self._seen or not self._chosen(topic):
                 continue
@@ -102,13 +110,13 @@ class BagRecorder(Node):
             )
 
     def _tell_missing(self) -> None:
-        """Say once which topics nobody publishes: their names may be wrong."""
+        """Report once the topics without publisher: their names may be wrong."""
         self._overdue.cancel()
         published = [topic for topic, _ in self.get_topic_names_and_types() if self.count_publishers(topic)]
         for topic in sorted(self._wanted - set(published)):
             near = difflib.get_close_matches(topic, published, n=1)
             hint = f', did you mean {near[0]}?' if near else ''
-            self.get_logger().warning(f'nobody publishes {topic} so far{hint}')
+            self.get_logger().warning(f'no publisher of {topic} yet{hint}')
 
     def _chosen(self, topic: str) -> bool:
         left_out = self.config.exclude and re.search(self.config.exclude, topic)
@@ -129,7 +137,7 @@ class BagRecorder(Node):
             super().destroy_node()
 
     def _or_end(self, act: Callable[..., None]) -> Callable[..., None]:
-        """The same, with one line and the end of the process when the disk takes no more."""
+        """Wrap a call: if writing to disk fails, log one line and end the process."""
 
         def acting(*args: Any) -> None:
             try:
@@ -146,7 +154,7 @@ class BagRecorder(Node):
 
 
 def _matching(offered: list[Any]) -> QoSProfile:
-    """The strictest profile that hears every publisher."""
+    """The strictest profile that is compatible with every publisher."""
     reliable = all(qos.reliability == ReliabilityPolicy.RELIABLE for qos in offered)
     latched = all(qos.durability == DurabilityPolicy.TRANSIENT_LOCAL for qos in offered)
     return QoSProfile(

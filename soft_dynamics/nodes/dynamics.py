@@ -1,4 +1,4 @@
-"""The dynamics of any robot as services and, on request, the model running beside the real arm."""
+"""Dynamics of any robot as services, and optionally a live model beside the real arm."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.report import USER_ERRORS
 from soft_dynamics.simulation.live_model import Twin
 
-_LONGEST_REASON = 1000  # characters in an answer
+_LONGEST_REASON = 1000  # characters in a response
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,23 @@ class Config:
     """Parameters of the node."""
 
     robot: str = field(
-        default='honeycomb_arm', metadata={'doc': 'shipped robot or file of one', 'read_only': True}
+        default='honeycomb_arm',
+        metadata={'doc': 'name of a shipped robot, or path of a robot file', 'read_only': True},
     )
     predict: bool = field(
-        default=False, metadata={'doc': 'run the model beside the robot', 'read_only': True}
+        default=False,
+        metadata={
+            'doc': 'publish predictions of the model driven by the measured pressures',
+            'read_only': True,
+        },
     )
     resync_period: float = field(
         default=0.0,
-        metadata={'doc': 'start the model anew this often, 0: never', 'unit': 's', 'read_only': True},
+        metadata={
+            'doc': 'period of resetting the model to the measured state; 0: never',
+            'unit': 's',
+            'read_only': True,
+        },
     )
 
 
@@ -91,7 +100,7 @@ class DynamicsNode(Node):
 
     @contextmanager
     def _refusals(self, response: Any) -> Iterator[None]:
-        """Answer a mistake in the request with its reason."""
+        """Return the reason of an invalid request in the response."""
         try:
             yield
             response.success = True
@@ -111,7 +120,7 @@ def _load(path: Path, _modified: int) -> Robot:
 
 
 def warm_up(robot: Robot) -> None:
-    """Call everything once, so that the first request does not wait for the compiler."""
+    """Call everything once, so that the first request does not wait for compilation."""
     for shape in ((robot.nq,), (2, robot.nq)):
         zero = np.zeros(shape)
         with suppress(SoftRobotError):
@@ -123,7 +132,7 @@ def _terms(request: Any) -> dict[str, Any]:
 
 
 def _states(robot: Robot, request: Any, third: str) -> tuple[Array, Array, Array, Array]:
-    """Return q, qd, the third array and the generalised force of the pressures, each (nq,) or (count, nq)."""
+    """Return q, qd, the third array and the generalised forces of the pressures, each (nq,) or (count, nq)."""
     count, nq = request.count, robot.nq
     if count < 1:
         raise ValueError('count: expected at least 1 state, got 0')
@@ -146,7 +155,7 @@ def _rows(name: str, values: array[float], count: int, width: int) -> Array:
 
 def _finite(result: Array) -> array[float]:
     if not np.all(np.isfinite(result)):
-        raise ValueError('the result is not finite: the numbers of the request are too large')
+        raise ValueError('the result is not finite: numbers in the request are too large')
     return float64s(result)
 
 

@@ -1,4 +1,4 @@
-"""Publish, next to the measured state, the state that the model predicts."""
+"""Publish the state predicted by the model, beside the measured state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soft_dynamics.simulation.live_model import LONGEST_GAP, Twin
 
 
 class Prediction:
-    """`state` and `pressure/measured` in, `state/predicted` out, with the stamps of `state`."""
+    """Subscribes to `state` and `pressure/measured`; publishes `state/predicted` with the stamps of `state`."""
 
     def __init__(self, node: Node, twin: Twin) -> None:
         self._node, self._twin = node, twin
@@ -30,7 +30,7 @@ class Prediction:
         subscribe(node, SoftState, 'state', self.on_state, STATE, self._refusals.add)
 
     def on_pressure(self, message: Flat) -> None:
-        """Take the pressures; ValueError if one is missing."""
+        """Store the pressures. Raises ValueError if one is missing."""
         (_, names, *_), (pressure,) = message.texts, message.arrays
         measured = dict(zip(names, pressure.tolist(), strict=False))
         missing = [name for name in self._twin.robot.chamber_names if name not in measured]
@@ -39,11 +39,11 @@ class Prediction:
         self._pressure = np.array([measured[name] for name in self._twin.robot.chamber_names])
 
     def on_state(self, message: Flat) -> None:
-        """Publish what the model predicts for the time of a state; ValueError if it is not of this robot."""
+        """Publish the prediction for the time of a state. Raises ValueError if the state is of another robot."""
         (frame_id, model, names, _), (q_measured, qd_measured, *_) = message.texts, message.arrays
         robot = self._twin.robot
         if names != robot.coordinate_names:
-            raise ValueError(f'it is of {model[:100] or "?"}, expected the coordinates of {robot.name}')
+            raise ValueError(f'expected the coordinates of {robot.name}, got a state of {model[:100] or "?"}')
         if self._pressure is None:
             return
         self._start_ns = message.stamp_ns if self._start_ns is None else self._start_ns
@@ -58,7 +58,7 @@ class Prediction:
         self._publisher.publish(predicted)
 
     def status(self) -> Status:
-        """Judge the stream of states and report how far the model is from them."""
+        """Return the status of the stream of states, with the error of the model."""
         t = self._now()
         verdict = stream_status(self._states.rate(t), self._states.age(t), 0.0, LONGEST_GAP)
         values = {

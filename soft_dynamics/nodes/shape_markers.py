@@ -1,4 +1,4 @@
-"""Markers that are made once and filled again: thousands of small messages a second are slow to make in Python."""
+"""Reusable markers: creating thousands of small messages per second is slow in Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soft_dynamics.geometry.tube import Tube, rings
 
 _SIDES = 10
 _LONGEST_PATH = 2000  # poses
-# Dark blue over green to yellow, as the pictures of the documentation, and a plain ghost for what is predicted.
+# Dark blue over green to yellow, as in the documentation; a plain ghost colour for predictions.
 _SHADES = np.array(
     [[0.27, 0.00, 0.33], [0.23, 0.32, 0.55], [0.13, 0.57, 0.55], [0.37, 0.79, 0.38], [0.99, 0.91, 0.14]]
 )
@@ -32,7 +32,7 @@ def _marker(namespace: str, kind: int, scale: tuple[float, float, float]) -> Mar
 
 
 class TubeMarker:
-    """The body as a list of triangles with a colour per corner; corners are shared between triangles."""
+    """The body as a list of triangles with a colour per vertex; triangles share vertices."""
 
     def __init__(self, kind: str, frame_id: str) -> None:
         self._kind = kind
@@ -42,7 +42,7 @@ class TubeMarker:
         self._colors: list[ColorRGBA] = []
 
     def fill(self, body: Tube, share: Array, offset: Array, stamp: Any) -> Marker:
-        """The marker of a body whose samples have the colours `share`, 0 to 1."""
+        """Fill the marker with a body; its samples have the colours `share`, 0 to 1."""
         corners = (rings(body, _SIDES) + offset).reshape(-1, 3)
         if len(self._points) != len(corners):
             self._make(len(body.points))
@@ -84,7 +84,7 @@ class ArrowMarker:
 
 
 class PathMarker:
-    """Where the reference goes, as a line."""
+    """The path of the reference as a line."""
 
     def __init__(self, namespace: str) -> None:
         self._marker = _marker(namespace, Marker.LINE_STRIP, (0.004, 0.0, 0.0))

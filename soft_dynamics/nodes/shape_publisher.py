@@ -1,4 +1,4 @@
-"""What RViz shows of a robot: its description, joints and frames, and its smooth body, measured beside predicted."""
+"""Publish a robot for RViz: description, joints, frames, and the smooth body, measured and predicted."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import COMMAND, DESCRIPTION, SENSOR, STATE
 
-_TIMEOUT = 1.0  # [s] without a state the stream counts as broken
+_TIMEOUT = 1.0  # [s] the stream counts as lost after this time without a state
 _TF_STATIC = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _TF = QoSProfile(depth=100)
-_SAMPLES = 7  # of a segment: the cost of a picture is in the size of its message
+_SAMPLES = 7  # per segment: the cost of a marker depends on its message size
 
 
 @dataclass(frozen=True)
@@ -47,28 +47,32 @@ class Config:
     """Parameters of the node."""
 
     robot: str = field(
-        default='honeycomb_arm', metadata={'doc': 'shipped robot or file of one', 'read_only': True}
+        default='honeycomb_arm',
+        metadata={'doc': 'name of a shipped robot, or path of a robot file', 'read_only': True},
     )
-    rate: float = field(default=15.0, metadata={'doc': 'largest rate of all that is published', 'unit': 'Hz'})
+    rate: float = field(default=15.0, metadata={'doc': 'maximum rate of all outputs', 'unit': 'Hz'})
     color_by: str = field(
-        default='curvature', metadata={'doc': 'what colours the body: curvature or pressure'}
+        default='curvature', metadata={'doc': 'quantity that colours the body: curvature or pressure'}
     )
     full_curvature: float = field(
         default=2.0,
-        metadata={'doc': 'bend of the whole body that has the brightest colour', 'unit': 'rad'},
+        metadata={'doc': 'bend of the whole body that gets the brightest colour', 'unit': 'rad'},
     )
     predicted_offset: list[float] = field(
         default_factory=lambda: [0.0, 0.0, 0.0],
-        metadata={'doc': 'where the predicted body is drawn, from the measured one', 'unit': 'm'},
+        metadata={'doc': 'displacement of the predicted body from the measured one', 'unit': 'm'},
     )
-    force_scale: float = field(default=0.02, metadata={'doc': 'length of the wrench arrow', 'unit': 'm/N'})
+    force_scale: float = field(
+        default=0.02, metadata={'doc': 'length of the wrench arrow per force', 'unit': 'm/N'}
+    )
     publish_tf: bool = field(
-        default=True, metadata={'doc': 'false: a robot_state_publisher does it', 'read_only': True}
+        default=True,
+        metadata={'doc': 'publish /tf; false if a robot_state_publisher does', 'read_only': True},
     )
     frame_prefix: str = field(
         default='',
         metadata={
-            'doc': 'before the name of every frame, such as arm1/, where there are several robots',
+            'doc': 'prefix of all frames, such as arm1/, for several robots',
             'read_only': True,
         },
     )
@@ -84,7 +88,7 @@ class Config:
 
 
 class ShapePublisher(Node):
-    """`state` in; `robot_description`, `joint_states`, `tf`, `tf_static` and `shape/markers` out."""
+    """Subscribes to `state`; publishes `robot_description`, `joint_states`, `tf`, `tf_static` and `shape/markers`."""
 
     config: Config
 
@@ -151,7 +155,7 @@ class ShapePublisher(Node):
         self._markers.publish(MarkerArray(markers=[self._plan.fill(self._placed(header))]))
 
     def _placed(self, header: Header) -> Header:
-        """The same with the frame's name in /tf."""
+        """Set the name of the frame in /tf."""
         return Header(stamp=header.stamp, frame_id=self.config.frame_prefix + header.frame_id)
 
     def status(self) -> Status:
@@ -185,11 +189,11 @@ class ShapePublisher(Node):
             self._tf_static.publish(self._transforms(self._robot.rest, self.get_clock().now().to_msg(), True))
 
     def _show_rest(self) -> None:
-        """Something to see until the first state comes, also for viewers that join later."""
+        """Show the rest pose until the first state, also for viewers that join later."""
         self._show(self._robot.rest, 'measured', self.get_clock().now().to_msg())
 
     def _due(self, what: str, stamp_ns: int) -> bool:
-        """Whether `what` may be shown again; a clock that jumps back starts anew."""
+        """Whether `what` is due; a clock that jumps back restarts the period."""
         waited = stamp_ns - self._shown_ns.get(what, -(10**18))
         if 0 <= waited < 0.999e9 / self.config.rate:
             return False
@@ -199,12 +203,15 @@ class ShapePublisher(Node):
     def _on_shape(self, msg: Flat, kind: str) -> None:
         _, model, names, _ = msg.texts
         if names != self._robot.coordinate_names:
-            raise ValueError(f'it is of {model[:100] or "?"}, expected the coordinates of {self._robot.name}')
+            raise ValueError(
+                f'expected the coordinates of {self._robot.name}, got a state of {model[:100] or "?"}'
+            )
+        q = as_array('q', msg.arrays[0])  # also of a state that is not due to be shown
         if self._due(kind, msg.stamp_ns):
-            self._show(as_array('q', msg.arrays[0]), kind, time_from_ns(msg.stamp_ns))
+            self._show(q, kind, time_from_ns(msg.stamp_ns))
 
     def _show(self, q: Array, kind: str, stamp: object) -> None:
-        """Publish what somebody looks at: to make the pictures takes more time than all else here."""
+        """Publish markers that have subscribers: they take more time than everything else in this node."""
         if self._markers.get_subscription_count():
             self._markers.publish(MarkerArray(markers=[self._tube(q, kind, stamp)]))
         if kind == 'predicted':
@@ -227,7 +234,7 @@ class ShapePublisher(Node):
         return self._body[kind].fill(body, share, offset, stamp)
 
     def _transforms(self, q: Array, stamp: object, fixed: bool) -> TFMessage:
-        """The frames behind the fixed joints, or those behind the moving ones."""
+        """Transforms of the fixed joints, or of the moving joints."""
         message, parent = TFMessage(), 'world'
         X_PC = self._model.transforms(q)
         for joint, X in zip(self._model.joints, X_PC, strict=True):
@@ -244,14 +251,14 @@ class ShapePublisher(Node):
         for transform in message.transforms:
             transform.header = self._placed(transform.header)
             transform.child_frame_id = self.config.frame_prefix + transform.child_frame_id
-        if fixed and self.config.frame_prefix:  # all robots meet in `world`
+        if fixed and self.config.frame_prefix:  # `world` is common to all robots
             join = TransformStamped(header=Header(stamp=stamp, frame_id='world'), child_frame_id=self._world)
             message.transforms.append(join)
         return message
 
 
 def _sensor_transform(sensor: Sensor, stamp: object) -> TransformStamped:
-    """The frame `ft_sensor` of ft_bridge: where the robot file puts it."""
+    """The frame `ft_sensor` of ft_bridge, placed by the robot file."""
     transform = TransformStamped(child_frame_id='ft_sensor')
     transform.header.stamp = stamp
     transform.header.frame_id = 'base_link' if sensor.frame == 'base' else sensor.frame

@@ -1,1 +1,1 @@
-"""What all nodes share: parameters, start and stop, lifecycle, QoS, conversions, diagnostics."""
+"""Common code of all nodes: parameters, start and stop, lifecycle, QoS, conversions, diagnostics."""

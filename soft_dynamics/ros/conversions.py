@@ -1,10 +1,10 @@
-"""Messages to NumPy and back; the only place that knows force before torque and linear before angular.
+"""Convert messages to NumPy and back; only this module uses the ROS order (force, torque) and (linear, angular).
 
-Inside the suite wrenches and twists are angular first, quaternions (x, y, z, w), times float seconds or,
-where a stamp must be kept, integer nanoseconds. A quaternion that is not of unit length is a ValueError.
+Inside the suite, wrenches and twists are angular first, quaternions (x, y, z, w), and times float seconds, or integer
+nanoseconds for exact stamps. A quaternion without unit length raises ValueError.
 
-Rotations of single poses go through tf_transformations, as in other ROS nodes; without a ROS installation through the
-functions of transforms3d that it calls.
+Rotations of single poses use tf_transformations, like other ROS nodes; without a ROS installation, the functions of
+transforms3d that it calls.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def time_from_ns(ns: int) -> Time:
 
 
 def time_to_seconds(stamp: Time) -> float:
-    """Return the stamp in seconds. A float64 holds today's date to 0.24 us: compare stamps in nanoseconds."""
+    """Return the stamp in seconds. A float64 resolves today's date to 0.24 us: compare stamps in nanoseconds."""
     return time_to_ns(stamp) / _NS
 
 
@@ -122,17 +122,17 @@ def time_from_seconds(t: float) -> Time:
 
 
 def float64s(values: ArrayLike) -> array[float]:
-    """Return numbers, flat, in the form that a `float64[]` field takes over without looking at each."""
+    """Return a flat array that a `float64[]` field accepts without checking each number."""
     return array('d', np.asarray(values, dtype=np.float64).tobytes())
 
 
 def flat_writer(message: Any) -> FlatWriter:
-    """For messages that differ from this one in stamp and numbers only; a publisher takes the bytes it writes."""
+    """Create a writer of messages that differ from this one in stamp and numbers only; publishers accept its bytes."""
     return FlatWriter(serialize_message(message), FIELDS[type(message).__name__])
 
 
 def flat_reader(kind: type[Any]) -> FlatReader:
-    """For messages of a raw subscription."""
+    """Create a reader of messages of a raw subscription."""
     return FlatReader(FIELDS[kind.__name__])
 
 

@@ -1,6 +1,6 @@
 """Diagnostics of a node, once a second on `/diagnostics`.
 
-The name is absolute, as everywhere in ROS: one monitor sees all robots, and names carry the namespace.
+The topic name is absolute, as usual in ROS: one monitor sees all robots, and status names contain the namespace.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from soft_dynamics.errors import one_line
 from soft_dynamics.ros.qos import STATE
 
 _PERIOD = 1.0  # [s]
-_LONGEST_TEXT = 500  # characters: much of what is told came from outside
+_LONGEST_TEXT = 500  # characters: messages may contain external text
 
 
 class Diagnostics:
-    """Publishes what the given functions say about the node.
+    """Publishes the status that the given functions return.
 
     Diagnostics(self, 'OptiTrack at 192.168.1.10', {'stream': self.stream_status})
     """
@@ -31,11 +31,11 @@ class Diagnostics:
         self._node = node
         self._sources = dict(sources)
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', STATE)
-        # Steady time: diagnostics go on while simulated time stands still.
+        # Steady time: diagnostics continue while simulated time is paused.
         node.create_timer(_PERIOD, self.publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def publish(self) -> None:
-        """Publish now, for changes that should not wait for the next second."""
+        """Publish now, for changes that cannot wait for the next second."""
         name = self._node.get_fully_qualified_name()
         array = DiagnosticArray(
             status=[self._message(f'{name}: {label}', source()) for label, source in self._sources.items()]

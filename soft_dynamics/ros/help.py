@@ -1,4 +1,4 @@
-"""What `--help` of a node prints: its purpose and its parameters, from its docstring and its config."""
+"""Text of `--help` of a node: purpose and parameters, from its docstring and its config."""
 
 from __future__ import annotations
 

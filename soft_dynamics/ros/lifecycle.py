@@ -1,4 +1,4 @@
-"""Base class of the nodes that command hardware: it brings itself up and always goes down the safe way."""
+"""Base class of nodes that command hardware: automatic start, and shutdown to a safe state."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ SUCCESS, FAILURE, ERROR = (
     TransitionCallbackReturn.FAILURE,
     TransitionCallbackReturn.ERROR,
 )
-AUTOSTART = 'configure and activate at start'
+AUTOSTART = 'configure and activate the node at start'
 _REAL_TIME = 'use_sim_time must be false: this node commands hardware'
 
 
 class ManagedNode(LifecycleNode):
-    """A lifecycle node whose transitions report their errors, undo their failures and end in a safe state.
+    """Lifecycle node whose transitions report errors, undo failures and end in a safe state.
 
     Subclasses override on_configure, on_activate, on_deactivate, on_cleanup and on_shutdown as in any
-    lifecycle node, return `super().on_...(state)`, and raise on trouble:
+    lifecycle node, return `super().on_...(state)`, and raise on errors:
 
-    - on_configure or on_activate fails: one line in the log, then on_cleanup or on_deactivate undoes the half
-      that was done, so both must bear that; the node stays where it was, ready for the next attempt;
+    - on_configure or on_activate fails: one line in the log, then on_cleanup or on_deactivate undoes the
+      partial transition, so both must support that; the node keeps its state, ready for the next attempt;
     - on_deactivate or on_cleanup fails: one line, then on_error runs on_cleanup; the node is unconfigured;
     - shutdown by service, SIGINT, SIGTERM or SIGHUP: on_deactivate if active, on_cleanup if configured, on_shutdown.
 
     Parameter `autostart` (default true): configure and activate as soon as the node runs.
 
-    A class that commands hardware sets `refuses_simulated_time`: with a played clock, recorded messages would be new.
+    A class that commands hardware sets `refuses_simulated_time`: with a replayed clock, recorded messages would look
+    new.
     """
 
     refuses_simulated_time = False
@@ -68,26 +69,26 @@ class ManagedNode(LifecycleNode):
 
     @property
     def active(self) -> bool:
-        """Whether the node is in the state `active`."""
+        """Whether the node is active."""
         return bool(self._state_machine.current_state[0] == State.PRIMARY_STATE_ACTIVE)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Free the garbage collector of what is there by now: to go through it holds up callbacks for 50 ms."""
+        """Exclude existing objects from garbage collection, which would delay callbacks by 50 ms."""
         gc.freeze()
         return super().on_configure(state)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release what a failed transition left open."""
+        """Release the resources of a failed transition."""
         self.on_cleanup(state)
         return super().on_error(state)
 
     def destroy_node(self) -> None:
-        """Go through shutdown, so that the hardware is left safe, then destroy the node."""
+        """Run the shutdown transition, which leaves the hardware safe, then destroy the node."""
         state_id, label = self._state_machine.current_state
         if state_id != State.PRIMARY_STATE_FINALIZED:
             if self.context.ok():
                 self.trigger_shutdown()
-            else:  # no transition can be published any more
+            else:  # transitions can no longer be published
                 self._shut_down(LifecycleState(label, state_id))
         super().destroy_node()
 
@@ -97,7 +98,7 @@ class ManagedNode(LifecycleNode):
             self.trigger_activate()
 
     def _reported(self, callback: _Callback, otherwise: TransitionCallbackReturn = ERROR) -> _Callback:
-        """Wrap a transition callback: rclpy swallows its exceptions without a word."""
+        """Wrap a transition callback to report exceptions, which rclpy swallows silently."""
 
         def reported(state: LifecycleState) -> TransitionCallbackReturn:
             try:
@@ -129,7 +130,7 @@ class ManagedNode(LifecycleNode):
     def _change_state(
         self, request: ChangeState.Request, response: ChangeState.Response
     ) -> ChangeState.Response:
-        """Refuse what the current state does not allow; rclpy 7.1 lets such a request end the process."""
+        """Reject transitions that the current state does not allow; in rclpy 7.1 they end the process."""
         try:
             return self._rclpy_change_state(request, response)
         except RuntimeError:

@@ -1,7 +1,7 @@
-"""Subscriptions that bear any bytes: what cannot be read, or makes no sense, is refused, counted and told.
+"""Subscriptions that tolerate any bytes: invalid messages are rejected, counted and reported.
 
-rclpy's own subscriptions read messages of any size, and drop without a word what they cannot read. Here messages come
-as bytes, so that their size is bounded before they are read.
+rclpy's subscriptions read messages of any size and silently drop unreadable ones. Here messages arrive as bytes, so
+that their size is checked before decoding.
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ from soft_dynamics.errors import one_line
 from soft_dynamics.messages.flat_messages import FIELDS
 from soft_dynamics.ros.conversions import flat_reader
 
-SMALL = 2_000  # [bytes] of a message with one pose or wrench
-LARGEST = (
-    200_000  # [bytes] of one with a list: rclpy needs 10 ms and more for 100 kB, while nothing else is done
-)
-_LONGEST_TEXT = 200  # characters about a refusal
-_TELL_PERIOD = 1.0  # [s] at least between two lines in the log
+SMALL = 2_000  # [bytes] limit for a message with one pose or wrench
+LARGEST = 200_000  # [bytes] limit for a message with a list: rclpy decodes 100 kB in 10 ms or more
+_LONGEST_TEXT = 200  # characters in the reason of a rejection
+_TELL_PERIOD = 1.0  # [s] shortest period of log lines
 
 
 class Refusals:
-    """Counts the messages that a node refused, and tells the last one in the log and in its diagnostics."""
+    """Counts the messages that a node rejected, and reports the last one in log and diagnostics."""
 
     def __init__(self, node: Node) -> None:
         self.count = 0
@@ -35,7 +33,7 @@ class Refusals:
         self._node = node
 
     def add(self, what: str, error: Exception | str) -> None:
-        """Count a refusal; what: the topic or sensor."""
+        """Count a rejected message; what: the topic or sensor."""
         self.count += 1
         self.last = one_line(f'{what}: {error}', _LONGEST_TEXT)
         self._node.get_logger().warning(f'refused: {self.last}', throttle_duration_sec=_TELL_PERIOD)
@@ -46,12 +44,12 @@ class Refusals:
 
 
 def read_message(data: bytes, kind: type[Any], most: int = LARGEST) -> Any:
-    """Return the message in these bytes; ValueError if there is none, or if they are more than `most`."""
+    """Decode a message. Raises ValueError if the bytes are invalid or more than `most`."""
     if len(data) > most:
         raise ValueError(f'expected at most {most} bytes, got {len(data)}')
     try:
         return deserialize_message(data, kind)
-    except RuntimeError:  # RMWError, whose text names sources of the middleware
+    except RuntimeError:  # RMWError, whose text refers to source files of the middleware
         raise ValueError(f'expected a message of {kind.__name__}, got {len(data)} other bytes') from None
 
 
@@ -64,10 +62,10 @@ def subscribe(
     refuse: Callable[[str, ValueError | ArithmeticError], None],
     most: int = LARGEST,
 ) -> Subscription:
-    """Call back with each message; refuse(topic, error) with what cannot be read and what the callback raises.
+    """Call back with each message; call refuse(topic, error) if decoding or the callback fails.
 
-    Messages of the kinds in FIELDS come often: they are given as Flat, at a fraction of the cost.
-    most: [bytes] of a message.
+    Messages of the kinds in FIELDS are frequent: the callback gets them as Flat, at a fraction of the cost.
+    most: limit of the size of a message [bytes].
     """
     read = flat_reader(kind).read if kind.__name__ in FIELDS else None
 

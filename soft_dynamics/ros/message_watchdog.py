@@ -1,4 +1,4 @@
-"""A time-out for a stream of messages, on an ordinary timer: it works under any executor of rclpy."""
+"""Time-out for a stream of messages, based on an ordinary timer; works under any rclpy executor."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
-_SETTLED = 4  # [-] periods without a silence: the messages flow
-_LATE = 1.0 / 3.0  # [-] of the time-out that the first call may be late
+_SETTLED = 4  # [-] periods without a time-out: the stream is running
+_LATE = 1.0 / 3.0  # [-] largest delay of the first call, in time-outs
 
 
 class MessageWatchdog:
-    """Calls back when `heard` was not called for `period` [s], and again each time that period has passed.
+    """Calls back if `heard` was not called for `period` [s], and again after each further period.
 
-    Resetting a timer with each message would wake the executor a second time for each. So while messages flow, the
-    timer only looks, three times in `timeout` [s], when the last one came. The first call is late by a third of
-    `timeout` at most; then all are on time until messages flow again.
+    Resetting a timer for each message would wake the executor twice per message. While messages flow, the timer
+    therefore only checks the time of the last one, three times per `timeout` [s]. The first call is late by at most a
+    third of `timeout`; later calls are on time until messages flow again.
     """
 
     def __init__(self, node: Node, period: float, timeout: float, callback: Callable[[], None]) -> None:
         self._period_ns, self._look_ns = round(period * 1e9), round(_LATE * timeout * 1e9)
         self._node, self._callback = node, callback
         self._heard_ns = self._silent_ns = time.monotonic_ns()
-        self._is_precise = True  # the timer begins with each message
+        self._is_precise = True  # the timer restarts with each message
         clock = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = node.create_timer(period, self._look, clock=clock)
 

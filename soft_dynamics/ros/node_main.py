@@ -22,30 +22,32 @@ from soft_dynamics.ros.help import help_text
 from soft_dynamics.ros.realtime import take_priority
 from soft_dynamics.ros.report import USER_ERRORS, report
 
-_SWITCH_INTERVAL = 5e-4  # [s] a thread that waits for a device or DDS gets Python this soon; by default 5 ms
-_LONGEST_END = 120.0  # [s] of a node, which may have chambers to vent along a ramp; then it is cut off
-_POLL_PERIOD = 0.1  # [s] longest wait of the executor, so the longest time until a signal is seen
+_SWITCH_INTERVAL = (
+    5e-4  # [s] switch interval for threads that wait for a device or DDS; Python's default is 5 ms
+)
+_LONGEST_END = 120.0  # [s] limit for the shutdown of a node, which may have to vent chambers along a ramp
+_POLL_PERIOD = 0.1  # [s] longest wait of the executor, and so the longest delay of a signal
 
 
 def run_node(node_class: type[Node], args: list[str] | None = None) -> int:
-    """Make the node, run its callbacks until SIGINT, SIGTERM or SIGHUP, destroy it; return the process's exit code.
+    """Create the node, run its callbacks until SIGINT, SIGTERM or SIGHUP, destroy it; return the exit code.
 
-    `--help` prints what the node is for and its parameters instead.
+    `--help` prints the purpose and the parameters of the node instead.
 
-    0 after a requested stop; 1, with one line in the log, if what the user gave does not let the node start.
-    Any other exception passes through after the node is destroyed; a callback may `raise SystemExit(code)`.
+    Exit code: 0 after a requested stop; 1, with one line in the log, if the node cannot start with the given
+    parameters. Any other exception is raised after the node is destroyed; a callback may `raise SystemExit(code)`.
 
-    rclpy's own signal handlers would close the context first: the last, safe command could not be sent.
+    rclpy's signal handlers would close the context first, so the last, safe command could not be sent.
 
-    DDS has been seen to wait for itself, for ever and with Python's lock, while it was being closed and another process
-    came or went (Fast DDS 2.14, `set_listener` against `onWriterDiscovery`): an end that takes too long says where it
-    is and is cut off, with exit code 1.
+    DDS can deadlock while it closes, holding Python's lock, if another process starts or ends at the same time (Fast
+    DDS 2.14, `set_listener` against `onWriterDiscovery`). A shutdown that takes too long prints a traceback and ends
+    with exit code 1.
     """
     args = sys.argv if args is None else args
     if {'-h', '--help'} & {*args[1:]}:
         print(help_text(node_class))
         return 0
-    faulthandler.enable()  # a crash in compiled code or DDS says where
+    faulthandler.enable()  # print the location of a crash in compiled code or DDS
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with _StopSignals() as stop:
         try:
@@ -104,7 +106,7 @@ def _spin(node: Node, stop: _StopSignals) -> None:
 class _StopSignals:
     """SIGINT, SIGTERM and SIGHUP as a flag to read between callbacks, or as KeyboardInterrupt while `interrupts`.
 
-    SIGHUP comes when a terminal is closed or an ssh connection lost; under nohup it is ignored, and stays so.
+    SIGHUP arrives when a terminal closes or an ssh connection is lost; under nohup it stays ignored.
     """
 
     def __init__(self) -> None:

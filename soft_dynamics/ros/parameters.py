@@ -1,8 +1,8 @@
-"""ROS parameters from a frozen dataclass, the only place of their names, types, defaults, units and checks.
+"""ROS parameters from a frozen dataclass, which declares their names, types, defaults, units and checks.
 
     @dataclass(frozen=True)
     class Config:
-        rate: float = field(default=100.0, metadata={'doc': 'samples per second', 'unit': 'Hz'})
+        rate: float = field(default=100.0, metadata={'doc': 'rate of samples', 'unit': 'Hz'})
         robot: str = field(default='honeycomb_arm', metadata={'read_only': True})
         limits: Limits = Limits()          # another such dataclass: parameters limits.<field>
 
@@ -44,10 +44,11 @@ def bind_config(
 ) -> Config:
     """Declare the parameters of `config_class` on the node, read the overrides, return the config.
 
-    The config is also kept in `node.config`. A later `ros2 param set` builds a new one, refused, with the
-    reason, if the dataclass or `on_change(new_config)` raises ValueError; else it replaces the old one.
+    The config is also kept in `node.config`. A later `ros2 param set` builds a new config and
+    replaces the old one. If the dataclass or `on_change(new_config)` raises ValueError, the change is rejected with
+    that reason.
 
-    Raises ValueError, one line about all overrides: unknown names, wrong types, missing or refused values.
+    Raises ValueError with one line about all invalid overrides: unknown names, wrong types, missing or rejected values.
     """
     fields = _flatten(config_class)
     declare_priority(node)
@@ -77,7 +78,7 @@ def bind_config(
 
 
 def describe(config_class: type[Any]) -> dict[str, str]:
-    """Return {name:=default: type, doc and unit} of every parameter, for people to read."""
+    """Return {name:=default: type, doc and unit} of every parameter, for --help."""
     lines = {}
     for name, field in _flatten(config_class).items():
         must_be_set = field.default is dataclasses.MISSING
@@ -88,7 +89,7 @@ def describe(config_class: type[Any]) -> dict[str, str]:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as it is written on the command line."""
+    """Format a value as on the command line."""
     return json.dumps(value).replace('"', '') or "''"
 
 
@@ -102,7 +103,7 @@ class _Field(NamedTuple):
     def descriptor(self) -> ParameterDescriptor:
         """Return the ROS description.
 
-        Typing is dynamic so that `_convert` judges types: rclpy refuses 3 for 3.0, and without a name.
+        Typing is dynamic so that `_convert` checks types: rclpy rejects 3 for 3.0, without naming the parameter.
         """
         doc, unit = self.metadata.get('doc', ''), self.metadata.get('unit')
         return ParameterDescriptor(
@@ -131,7 +132,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _read_overrides(node: Node, fields: dict[str, _Field]) -> dict[str, Any]:
-    """Return the start value of every field: the override of the command line or file, else the default."""
+    """Return the initial value of every field: the override from command line or file, or the default."""
     overrides = {name: p.value for name, p in node._parameter_overrides.items()}
     problems, values = [], {}
     for name in overrides:
@@ -153,7 +154,7 @@ def _read_overrides(node: Node, fields: dict[str, _Field]) -> dict[str, Any]:
 
 
 def _build(config_class: type[Config], values: dict[str, Any], prefix: str = '') -> Config:
-    """Make the dataclass from {dotted name: value}; say in which nested dataclass a value was refused."""
+    """Build the dataclass from {dotted name: value}; errors name the nested dataclass."""
     hints = get_type_hints(config_class)
     arguments = {}
     for field in dataclasses.fields(config_class):  # type: ignore[arg-type]
@@ -167,11 +168,11 @@ def _build(config_class: type[Config], values: dict[str, Any], prefix: str = '')
 
 
 def _convert(name: str, kind: Any, value: Any) -> Any:
-    """Return `value` as `kind`: whole numbers serve as floats, nothing else is bent."""
+    """Convert `value` to `kind`: integers are accepted as floats, without other conversions."""
     if get_origin(kind) in (list, tuple):
         element, length = _element(kind)
         if value is None or isinstance(value, (tuple, array)):
-            value = list(value or ())  # an empty list reaches us as None
+            value = list(value or ())  # an empty list arrives as None
         if not isinstance(value, list) or length not in (None, len(value)):
             raise ValueError(f'{name} must be {_wanted(kind)}, got {value!r}')
         return get_origin(kind)(_convert(f'{name}[{i}]', element, item) for i, item in enumerate(value))
@@ -185,7 +186,7 @@ def _convert(name: str, kind: Any, value: Any) -> Any:
 
 
 def _element(kind: Any) -> tuple[Any, int | None]:
-    """Return the element type and the length, None if free, of list[T], tuple[T, ...] or tuple[T, T, T]."""
+    """Return the element type and the length (None: any) of list[T], tuple[T, ...] or tuple[T, T, T]."""
     arguments = get_args(kind)
     fixed = get_origin(kind) is tuple and arguments[-1] is not ...
     return arguments[0], len(arguments) if fixed else None
@@ -199,9 +200,9 @@ def _wanted(kind: Any) -> str:
 
 
 def _normalise(node: Node, fields: dict[str, _Field], parameters: list[Parameter]) -> list[Parameter]:
-    """Give every parameter its field's type, so that 3 is stored as 3.0; `on_set` refuses the rest."""
+    """Convert every parameter to its field's type, so that 3 is stored as 3.0; `on_set` rejects the others."""
     unknown = [p.name for p in parameters if not node.has_parameter(p.name)]
-    if unknown:  # rclpy 7.1 would refuse as well, but lose the names
+    if unknown:  # rclpy 7.1 would reject them as well, but without their names
         raise ParameterNotDeclaredException(unknown)
 
     def normalised(parameter: Parameter) -> Parameter:

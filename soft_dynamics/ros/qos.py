@@ -1,7 +1,7 @@
 """The quality-of-service profiles of the suite, one per kind of topic.
 
-A best-effort subscription hears every publisher, a reliable one only reliable publishers: so subscribe to
-sensor streams with SENSOR, whoever publishes them.
+A best-effort subscription receives from every publisher, a reliable one from reliable publishers only. Subscribe to
+sensor streams with SENSOR.
 """
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy

@@ -1,11 +1,11 @@
-"""Real-time priority: parameter `realtime_priority` of every node.
+"""Real-time priority of a node: the parameter `realtime_priority`.
 
-The nodes of a control loop are awake for a millisecond and then wait. On a busy computer an ordinary one waits for the
-CPU behind whoever computes just then; one with real-time priority goes first, and others notice little of it. On an
-idle computer the CPU itself sleeps, and to wake it takes longer than the rest of the way from one process to the next.
+The nodes of a control loop run for a millisecond and then wait. On a busy computer, a normal process waits for the CPU
+while others compute; one with real-time priority runs first, with little effect on the others. On an idle computer, the
+CPU sleeps, and waking it takes longer than the rest of the path between two processes.
 
-A node that has time (`can_wait`: the pressure bridge, the virtual rig) takes one less than it is given, so that it does
-not hold up those on the way from sensor to command.
+A node that can wait (`can_wait`: the pressure bridge, the virtual rig) uses the given priority minus one, so that it
+does not delay the nodes between sensor and command.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
 from rclpy.node import Node
 
 NAME = 'realtime_priority'
-DESCRIPTION = 'of all threads (SCHED_FIFO), 1 to 99; 0: ordinary'
-_WAKE_UP_LIMIT = Path('/dev/cpu_dma_latency')  # holds as long as the file is open (Linux, PM QoS)
+DESCRIPTION = 'real-time priority of all threads (SCHED_FIFO), 1 to 99; 0: normal'
+_WAKE_UP_LIMIT = Path('/dev/cpu_dma_latency')  # effective while the file is open (Linux, PM QoS)
 
 
 def declare_priority(node: Node) -> None:
@@ -34,7 +34,7 @@ def declare_priority(node: Node) -> None:
 
 
 def take_priority(node: Node) -> None:
-    """Give the process the priority that the node is to have, or one line if that is not allowed."""
+    """Set the priority of the process from the parameter; log one line if this is not permitted."""
     priority = node.get_parameter(NAME).value if node.has_parameter(NAME) else 0
     if not priority:
         return
@@ -43,19 +43,21 @@ def take_priority(node: Node) -> None:
         keep_awake()
     except PermissionError:
         node.get_logger().warning(
-            f'{NAME} {priority} is not allowed: going on with ordinary priority (rtprio in limits.conf allows it)'
+            f'{NAME} {priority} is not allowed: continuing with normal priority (rtprio in limits.conf allows it)'
         )
 
 
 def raise_priority(priority: int) -> None:
-    """Let all threads of this process, those of DDS too, go before ordinary ones; PermissionError if they may not."""
+    """Give all threads of this process, including DDS, real-time priority. Raises PermissionError if not permitted."""
     for thread in Path('/proc/self/task').iterdir():
-        with suppress(ProcessLookupError):  # it has ended meanwhile
+        with suppress(ProcessLookupError):  # the thread has ended meanwhile
             os.sched_setscheduler(int(thread.name), os.SCHED_FIFO, os.sched_param(priority))
 
 
 def keep_awake() -> None:
-    """Let no core sleep so deep that to wake takes time, as long as this process lives; if that is allowed."""
+    """Keep all cores out of deep sleep while this process runs, if permitted."""
     with suppress(OSError):
-        file = os.open(_WAKE_UP_LIMIT, os.O_WRONLY | os.O_CLOEXEC)  # never closed: that would end it
+        file = os.open(
+            _WAKE_UP_LIMIT, os.O_WRONLY | os.O_CLOEXEC
+        )  # stays open: closing it would end the effect
         os.write(file, struct.pack('i', 0))  # [us]

@@ -1,4 +1,4 @@
-"""One line in the log for a mistake of the user, a traceback for a mistake of ours."""
+"""Log one line for an error of the user, and a traceback for a bug."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USER_ERRORS = (ValueError, OSError, SoftRobotError, ParameterException)
 
 
 def report(logger: Any, what: str, error: Exception) -> None:
-    """Log `what: error`, a line per problem; the traceback at level debug, unless the mistake is ours."""
+    """Log `what: error`, one line per problem; the traceback at level debug, or at level error for a bug."""
     trace = ''.join(traceback.format_exception(error))
     if isinstance(error, USER_ERRORS):
         for line in str(error).splitlines():

@@ -1,4 +1,4 @@
-"""arc        ARC (u, v[, h]); difference coordinates are a linear change of it          [Jensen] [Mehl]"""
+"""arc        ARC (u, v[, h]); difference coordinates are a linear map of these          [Jensen] [Mehl]"""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 PLACEMENTS = {'lumped': LUMPED, 'point': POINT, 'distributed': DISTRIBUTED}
 SLANT = 1e-7  # [-] below this slant of the tip an arc counts as straight
-FOLDED = 1e-6  # [rad] nearer to half a turn an arc's twist is not told from the direction of its bend
+FOLDED = 1e-6  # [rad] this close to half a turn, twist and bend direction of an arc cannot be distinguished
 
 
 @dataclass(frozen=True)
 class Arc(Segment):
-    """A constant-curvature piece of Jensen (bend) or Mehl (difference)."""
+    """A constant-curvature segment: Jensen (`bend` coordinates) or Mehl (`difference` coordinates)."""
 
     slenderness: ClassVar[float] = 0.25
     works: ClassVar[tuple[str, ...]] = ('gain', 'volume', 'tip_wrench')
@@ -35,12 +35,12 @@ class Arc(Segment):
     name: str = quantity(form=NAME)
     length: float = quantity(unit='m', above=0.0)
     mass: float = quantity(unit='kg', least=0.0)
-    radius: float = quantity(0.0, unit='m', least=0.0, doc='of the thin discs the body is made of')
+    radius: float = quantity(0.0, unit='m', least=0.0, doc='of the cross-section; gives the rotary inertia')
     extensible: bool = False
     placement: Literal['lumped', 'point', 'distributed'] = 'lumped'
     quadrature_points: int = quantity(8, least=1, most=16)
     coordinates: Literal['bend', 'difference'] = 'bend'
-    lever: float = quantity(0.0, unit='m', least=0.0, doc='d, which difference coordinates need')
+    lever: float = quantity(0.0, unit='m', least=0.0, doc='d; required by difference coordinates')
     material: Material = Material()
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class Arc(Segment):
         return at_tip, -at_tip
 
     def rig_parts(self) -> Pieces:
-        """Turn u about x and v about y, stretch to h; of difference coordinates u = -Delta_y/d, v = Delta_x/d."""
+        """Rotate u about x and v about y, stretch to h; with difference coordinates u = -Delta_y/d, v = Delta_x/d."""
         if self.coordinates == 'bend':
             bends = CutJoint('u', 'revolute', 'x', 0), CutJoint('v', 'revolute', 'y', 1)
             slide = CutJoint('h', 'prismatic', 'z', 2, straight=self.length)
@@ -181,9 +181,9 @@ class Arc(Segment):
 
 
 def bend_from_rotation(R_BT: Any) -> Fit:
-    """(u, v) of an arc from the turn of its tip, R_BT = exp([(u, v, 0)]x) Rz(twist).            [Jensen, eq. 2]
+    """Return (u, v) of an arc from the rotation of its tip, R_BT = exp([(u, v, 0)]x) Rz(twist).     [Jensen, eq. 2]
 
-    The twist, which no arc has, is the rotation error. Limit: a bend below pi; R does not tell phi from phi - 2 pi.
+    An arc has no twist; the twist is the rotation error. Limit: a bend below pi; R cannot tell phi from phi - 2 pi.
     """
     from ..geometry.se3 import as_rotation
 
@@ -196,7 +196,7 @@ def _bend(R: Array) -> Fit:
     phi, axis = np.arctan2(sine, z), np.array([-y, x]) / np.maximum(sine, TINY)
     twist = np.abs(np.arctan2(R[..., 1, 0] - R[..., 0, 1], R[..., 0, 0] + R[..., 1, 1]))
     back = (sine < FOLDED) & (z < 0.0)
-    if np.any(back):  # the twist is taken as none, and R + R^T tells the axis
+    if np.any(back):  # assume no twist; R + R^T gives the axis
         angle = 0.5 * np.arctan2(R[..., 1, 0] + R[..., 0, 1], R[..., 0, 0] - R[..., 1, 1])
         way = np.array([np.cos(angle), np.sin(angle)])
         axis = np.where(back, np.where(np.sum(way * axis, 0) < 0.0, -way, way), axis)
@@ -205,9 +205,10 @@ def _bend(R: Array) -> Fit:
 
 
 def arc_from_pose(X_BT: Any, length: float | None = None) -> Fit:
-    """(u, v, h) of an arc from the pose of its tip; with a given length h [m], (u, v).      [Jensen, eq. 2, 3]
+    """Return (u, v, h) of an arc from the pose of its tip; with a given length h [m], (u, v).      [Jensen, eq. 2, 3]
 
-    The turn gives the bend, the position its length and, beyond half a turn, which way round. Limit: a bend below 2 pi.
+    The rotation gives the bend; the position gives the length and, beyond half a turn, the direction. Limit: a bend
+    below 2 pi.
     """
     from ..geometry.se3 import as_pose  # compiled: whoever only reads robot files need not wait for it
 
@@ -220,13 +221,13 @@ def arc_from_pose(X_BT: Any, length: float | None = None) -> Fit:
     if length is None:
         backwards, far_backwards = short.q[..., 2] <= 0.0, far.q[..., 2] <= 0.0
         better = np.where(backwards == far_backwards, better, backwards)
-    better &= phi[..., 0] > SLANT  # a whole turn, which ends where it began, is taken as none
+    better &= phi[..., 0] > SLANT  # a whole turn, which ends where it began, counts as none
     q = np.where(better[..., None], far.q, short.q)
     return Fit(q, rotation_error, np.where(better, far.position_error, short.position_error))
 
 
 def arc_from_position(p_BT: Any, length: float | None = None) -> Fit:
-    """(u, v, h) of an arc from the position of its tip alone; with a given length h [m], (u, v).      [Mehl, eq. 3]
+    """Return (u, v, h) of an arc from the position of its tip alone; with a given length h [m], (u, v).   [Mehl, eq. 3]
 
     tan(phi/2) = |p_xy|/p_z,  h = |p| (phi/2)/sin(phi/2)      Limits: a bend below 2 pi, and a tip not at the base.
     """
@@ -237,7 +238,7 @@ def arc_from_position(p_BT: Any, length: float | None = None) -> Fit:
     across = np.hypot(x, y)
     half = np.arctan2(across, z)
     if np.any((across == 0.0) & (z < 0.0)):
-        raise ValueError(f'p_BT: expected a tip that an arc reaches, got {p.tolist()} behind the base')
+        raise ValueError(f'p_BT: expected a tip within reach of an arc, got {p.tolist()} behind the base')
     bend = (2.0 * half / np.maximum(across, TINY))[..., None] * np.stack([-y, x], -1)
     if length is not None:
         return _arc_through(bend, p, length)
@@ -246,12 +247,12 @@ def arc_from_position(p_BT: Any, length: float | None = None) -> Fit:
 
 
 def differences_from_pose(X_BT: Any, rest_length: float, lever: float, extensible: bool = True) -> Fit:
-    """(Delta_x, Delta_y[, delta_L]) from the pose of the tip: d v, -d u, h - L0. Limits: `arc_from_pose`.  [Mehl]"""
+    """Return (Delta_x, Delta_y[, delta_L]) from the tip's pose: d v, -d u, h - L0. Limits: `arc_from_pose`. [Mehl]"""
     return _to_differences(arc_from_pose(X_BT, None if extensible else rest_length), rest_length, lever)
 
 
 def differences_from_position(p_BT: Any, rest_length: float, lever: float, extensible: bool = True) -> Fit:
-    """(Delta_x, Delta_y[, delta_L]) from the tip's position alone. Limits: `arc_from_position`.        [Mehl, eq. 3]"""
+    """Return (Delta_x, Delta_y[, delta_L]) from the tip's position. Limits: `arc_from_position`.     [Mehl, eq. 3]"""
     return _to_differences(arc_from_position(p_BT, None if extensible else rest_length), rest_length, lever)
 
 
@@ -261,7 +262,7 @@ def _to_differences(fit: Fit, rest_length: float, lever: float) -> Fit:
 
 
 def _arc_through(bend: Array, p_BT: Array, length: float | None) -> Fit:
-    """The arc of this bend that ends nearest to p: p = h g(u, v)."""
+    """Return the arc of this bend that ends nearest to p: p = h g(u, v)."""
     phi = np.linalg.norm(bend, axis=-1)
     f1, f2 = np.sinc(phi / np.pi), 0.5 * np.sinc(0.5 * phi / np.pi) ** 2
     g = np.stack([f2 * bend[..., 1], -f2 * bend[..., 0], f1], -1)

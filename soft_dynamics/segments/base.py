@@ -1,4 +1,4 @@
-"""base       PRISMATIC x, y, z, REVOLUTE x, y, z in front of all that                     [Mehl, eq. 6, 7]"""
+"""base       PRISMATIC x, y, z, REVOLUTE x, y, z before all others                        [Mehl, eq. 6, 7]"""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ Floats = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Base:
-    """What the robot stands on: fixed, moved by somebody (prescribed), or free to move."""
+    """The base of the robot: fixed, moved by a prescribed motion, or free."""
 
     type: Literal['fixed', 'prescribed', 'free'] = 'fixed'
     position: Floats = quantity(
-        (0.0, 0.0, 0.0), unit='m', length=3, doc='of the base, or of its coordinates at zero'
+        (0.0, 0.0, 0.0),
+        unit='m',
+        length=3,
+        doc='of the base; prescribed, free: of the origin of its coordinates',
     )
     rpy: Floats = quantity((0.0, 0.0, 0.0), unit='rad', length=3, doc='fixed-axis roll, pitch, yaw')
     mass: float = quantity(0.0, unit='kg', least=0.0)
@@ -72,11 +75,11 @@ class Base:
 
 
 def base_angles(R_0B: Array, near: Array) -> Array:
-    """(n, 3) angles of R = Rx Ry Rz over time, the first nearest to `near`, each to the one before.   [Mehl, eq. 7]
+    """Return (n, 3) angles of R = Rx Ry Rz over time, the first near `near`, each near the last.   [Mehl, eq. 7]
 
     At a second angle of +-pi/2 the third keeps its value and the first takes up the rest.
     """
-    from ..geometry import disc_angles  # takes scipy's rotations along, which are slow to import
+    from ..geometry import disc_angles  # imports scipy's rotations, which takes time
 
     cyclic = [1, 2, 0]  # y, z, x as x, y, z
     return disc_angles.zxy_angles(R_0B[:, cyclic][:, :, cyclic], near, ROUNDING)

@@ -1,6 +1,6 @@
-"""disc       REVOLUTE z, x (thread), z, x, y (disc): the five angles, gamma less alpha if axis_angle
+"""disc       REVOLUTE z, x (thread), z, x, y (disc): the five angles, gamma minus alpha if axis_angle
 
-and, for integration, SWING (thread) and BALL (disc), singular nowhere                  [Schultz, sec. II]
+and, for integration, SWING (thread) and BALL (disc), without singular poses                  [Schultz, sec. II]
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ X, Y, Z = 0, 1, 2
 
 @dataclass(frozen=True)
 class Spring:
-    """A spring between the rims of a disc and of the disc before it."""
+    """A spring between the rim of a disc and the rim of the previous disc."""
 
-    angle: float = quantity(unit='rad', doc='around +z from the thread, seen from the centre')
+    angle: float = quantity(
+        unit='rad', doc='place on the rim: angle about +z from the thread, seen from the centre'
+    )
     stiffness: float = quantity(unit='N/m', least=0.0)
     rest_length: float = quantity(unit='m', least=0.0)
 
 
 @dataclass(frozen=True)
 class Disc(Segment):
-    """A disc of Schultz on its inextensible thread: coordinates alpha, beta, gamma, psi, phi."""
+    """A disc of Schultz on an inextensible thread, with coordinates alpha, beta, gamma, psi, phi."""
 
     works: ClassVar[tuple[str, ...]] = ('gain', 'end_force')
     smooth: ClassVar[bool] = False
@@ -49,18 +51,21 @@ class Disc(Segment):
     radius: float = quantity(unit='m', above=0.0)
     mass: float = quantity(unit='kg', above=0.0)
     inertia: Floats | None = quantity(
-        None, unit='kg m^2', length=3, above=0.0, doc='about the centre; default hoop'
+        None, unit='kg m^2', length=3, above=0.0, doc='about the centre; default: that of a hoop'
     )
     inner_radius: float | None = quantity(
-        None, unit='m', above=0.0, doc='of the disc before; default: that one'
+        None,
+        unit='m',
+        above=0.0,
+        doc='radius of the previous disc, where the springs start; default: its `radius`',
     )
     springs: tuple[Spring, ...] = ()
     angles: Literal['axis_angle', 'zxz'] = 'axis_angle'
     damping: Floats = quantity((0.0,) * 5, unit='N m s/rad', length=5, least=0.0)
     damping_on: Literal['angles', 'rates'] = quantity(
         'angles',
-        doc='angles: b qd, as in the paper; rates: b w on the body rates, which `simulate` always takes and the other '
-        'calls then too: [Schultz](theory/schultz.md)',
+        doc='angles: b qd, as in the paper; rates: b w on the body rates. `simulate` always uses rates: '
+        '[Schultz](theory/schultz.md)',
     )
 
     def __post_init__(self) -> None:
@@ -94,7 +99,7 @@ class Disc(Segment):
 
     def build_regular(self, chain: Assembly) -> None:
         first = chain.nq, chain.nv
-        _, beta, gamma, psi, phi = self.damping  # the swing has one damper for both of its rates
+        _, beta, gamma, psi, phi = self.damping  # one damper serves both rates of the swing
         swing = chain.element(SWING)
         chain.set_material(swing, [0.0] * 2, [0.0] * 2, [beta, beta], [0.0] * 2)
         ball = chain.element(BALL, shift=(0.0, 0.0, self.thread_length))
@@ -172,11 +177,11 @@ class Disc(Segment):
 
 
 def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle: bool = True) -> Fit:
-    """(alpha, beta, gamma, psi, phi) of a disc at the end of its thread, the solution nearest to `near`.  [Schultz]
+    """Return (alpha, beta, gamma, psi, phi) of a disc at its thread's end, the solution nearest to `near`. [Schultz]
 
-    The direction of the thread gives alpha and beta, the disc's turn against it the others; there are always several
-    solutions: (alpha + pi, -beta) is the same thread. Straight (beta = 0) alpha, at psi = +-pi/2 phi, keep the value
-    of `near` and gamma takes up the rest: the pose is exact all the same. Limit: a disc not at its root.
+    The direction of the thread gives alpha and beta, the rotation of the disc relative to it the others. There are
+    always several solutions: (alpha + pi, -beta) is the same thread. Straight (beta = 0) alpha, at psi = +-pi/2 phi,
+    keep the value of `near` and gamma takes up the rest; the pose stays exact. Limit: a disc not at its root.
     """
     from ..geometry import disc_angles  # takes scipy's rotations along, which are slow to import
     from ..geometry.se3 import as_pose
@@ -187,7 +192,7 @@ def disc_from_pose(X_BT: Any, thread_length: float, near: Any = None, axis_angle
     if not np.all(reach > 0.0):
         raise ValueError('X_BT: expected a disc away from its root, got position 0')
     shear = np.eye(5)
-    shear[2, 0] = -1.0 if axis_angle else 0.0  # the joint's gamma is the public one less alpha
+    shear[2, 0] = -1.0 if axis_angle else 0.0  # the joint's gamma is the public one minus alpha
     start = shear @ (np.zeros(5) if near is None else as_array('near', near))
     joints = disc_angles.of_poses(p / reach[:, None], X[..., :3, :3].reshape(-1, 3, 3), start, ROUNDING)
     q = np.asarray(np.linalg.solve(shear, joints.T).T, np.float64)

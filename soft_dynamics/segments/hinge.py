@@ -24,7 +24,7 @@ Z = 2
 
 @dataclass(frozen=True)
 class Hinge(Segment):
-    """A planar link of Godage: a hinge about z, then a rigid piece along y."""
+    """A planar segment of Godage: a hinge about z, then a rigid link along y."""
 
     smooth: ClassVar[bool] = False
     splined: ClassVar[bool] = True
@@ -33,11 +33,13 @@ class Hinge(Segment):
     name: str = quantity(form=NAME)
     length: float = quantity(unit='m', above=0.0)
     mass: float = quantity(unit='kg', least=0.0)
-    com_distance: float | None = quantity(None, unit='m', doc='from the hinge; default: half the length')
-    inertia: float | None = quantity(
-        None, unit='kg m^2', least=0.0, doc='about the com, axis z; default m l^2/12'
+    com_distance: float | None = quantity(
+        None, unit='m', doc='from the hinge to the centre of mass; default: half the length'
     )
-    offset: float = quantity(0.0, unit='rad', doc='bend of the unloaded actuator at this hinge')
+    inertia: float | None = quantity(
+        None, unit='kg m^2', least=0.0, doc='about z through the centre of mass; default: m l^2/12'
+    )
+    offset: float = quantity(0.0, unit='rad', doc='angle of this hinge in the unloaded actuator')
     material: Material = Material()
 
     def own_coordinates(self) -> tuple[Coordinate, ...]:
@@ -74,7 +76,7 @@ class Hinge(Segment):
 
 
 def hinge_from_pose(X_BT: Any, length: float, offset: float = 0.0, near: float = 0.0) -> Fit:
-    """theta of a hinge about z followed by a link along y, the turn nearest to `near` [rad].         [Godage, eq. 1]"""
+    """Return theta of a hinge about z followed by a link along y, the turn nearest to `near` [rad]. [Godage, eq. 1]"""
     from ..geometry import so3  # compiled: whoever only reads robot files need not wait for them
     from ..geometry.se3 import as_pose
 

@@ -21,7 +21,7 @@ Floats = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Link(Segment):
-    """A rigid piece along z of the frame it starts from."""
+    """A rigid link along z of the frame it starts from."""
 
     slenderness: ClassVar[float] = 0.45
 
@@ -30,9 +30,11 @@ class Link(Segment):
     length: float = quantity(unit='m', least=0.0)
     mass: float = quantity(0.0, unit='kg', least=0.0)
     com: Floats | None = quantity(
-        None, unit='m', length=3, doc='from the start of the link; default: its middle'
+        None, unit='m', length=3, doc='measured from the start of the link; default: its midpoint'
     )
-    inertia: Floats = quantity((0.0, 0.0, 0.0), unit='kg m^2', doc='about the com: xx, yy, zz[, xy, xz, yz]')
+    inertia: Floats = quantity(
+        (0.0, 0.0, 0.0), unit='kg m^2', doc='about the centre of mass: xx, yy, zz[, xy, xz, yz]'
+    )
 
     def __post_init__(self) -> None:
         if len(self.inertia) not in (3, 6) or min(self.inertia[:3]) < 0.0:

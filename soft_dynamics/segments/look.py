@@ -9,11 +9,11 @@ import numpy as np
 from ..array import Array
 
 BODY, RIGID, PLATE = 'soft', 'rigid', 'plate'
-STRAIGHT = 1e-9  # [rad] below this bend the plane of bending is noise
+STRAIGHT = 1e-9  # [rad] below this bend, the plane of bending is undefined
 
 
 class Joint(NamedTuple):
-    """A joint and the link behind it; child = parent * origin * motion(value * multiplier of the leader)."""
+    """A joint and its child link; child = parent * origin * motion(multiplier * value of the leader)."""
 
     name: str
     kind: str  # fixed, revolute or prismatic
@@ -21,7 +21,7 @@ class Joint(NamedTuple):
     axis: str = 'z'
     xyz: tuple[float, float, float] = (0.0, 0.0, 0.0)
     rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    leader: str = ''  # of a mimic joint
+    leader: str = ''  # for mimic joints
     multiplier: float = 1.0
     visuals: tuple[Visual, ...] = ()
 
@@ -37,9 +37,9 @@ class Visual(NamedTuple):
 
 
 def between_plates(X_W0: Array, X_W1: Array, arm: float, share: Array) -> Array:
-    """Cubic through both plate centres along both plate normals; nearly a circle where a circle is possible.
+    """Cubic through both plate centres along both plate normals; close to a circular arc if one exists.
 
-    Handles of c / (3 cos^2(psi/4)) for chord c and bend psi are those of a circular arc.
+    Handles of c / (3 cos^2(psi/4)) for chord c and bend psi approximate a circular arc.
     """
     a, b = (X[:3, 3] + arm * X[:3, 1] for X in (X_W0, X_W1))
     psi = np.arccos(np.clip(X_W0[:3, 2] @ X_W1[:3, 2], -1.0, 1.0))

@@ -1,7 +1,7 @@
-"""Pose of a segment's end to its coordinates: one exact inverse per model, and how well the model explains the pose.
+"""Inverse kinematics of a segment: the pose of its end to its coordinates, with the unexplained rest.
 
-B is the segment's proximal frame, T its distal one. Each inverse is exact for every pose its model can take within the
-stated limits; of any other pose it gives a near one, and `Fit` says by how much orientation and position are missed.
+B is the segment's proximal frame, T its distal one. Each inverse is exact for every pose that its model can take within
+the stated limits. For any other pose it returns a near one, and `Fit` has the errors of orientation and position.
 All take one pose or many (..., 4, 4); where a pose leaves a choice, `near` decides for the first and each for the next.
 The inverse of a type lies in the type's own file.
 """
@@ -14,12 +14,12 @@ import numpy as np
 
 from ..array import Array
 
-ROUNDING = 1e-12  # [-] a slant of the tip that may be nothing but rounding of the pose
+ROUNDING = 1e-12  # [-] a smaller slant of the tip may be rounding of the pose
 TINY = np.finfo(float).tiny  # keeps 0/0 at 0
 
 
 class Fit(NamedTuple):
-    """Coordinates (..., k), and what the model leaves unexplained of each pose; NaN where nothing was measured."""
+    """Coordinates (..., k) and the unexplained part of each pose; NaN where nothing was measured."""
 
     q: Array
     rotation_error: Array | float  # [rad]
@@ -27,11 +27,11 @@ class Fit(NamedTuple):
 
 
 def continued(angles: Array, near: Array) -> Array:
-    """Angles (k,) or, over time, (n, k) moved by whole turns: the first near `near` (k,), each near the one before."""
+    """Return angles (k,) or, over time, (n, k) shifted by whole turns: the first near `near`, each near the last."""
     rows = near + _wrapped(angles.reshape(-1, near.size) - near)
     return np.asarray(np.unwrap(rows, axis=0).reshape(angles.shape))
 
 
 def _wrapped(angle: Array) -> Array:
-    """From -pi to pi."""
+    """Return the angle wrapped to -pi to pi."""
     return np.remainder(angle + np.pi, 2.0 * np.pi) - np.pi

@@ -135,7 +135,7 @@ class Segment:
 
     @property
     def display_radius(self) -> float:
-        """Radius to draw the segment with [m]: its own, or one that looks right for its length."""
+        """Radius for drawing the segment [m]: its own, or a default for its length."""
         own = getattr(self, 'radius', 0.0)
         return float(own or self.slenderness * self.length)
 

@@ -26,22 +26,26 @@ FOLDED = 1e-7  # [-] nearer to half a turn the end is folded back onto the start
 
 @dataclass(frozen=True)
 class Universal(Segment):
-    """A segment of Wang: two straight links joined by a universal joint, theta1 about y, then theta2 about x."""
+    """A segment of Wang: two straight links and a universal joint, theta1 about y, then theta2 about x."""
 
     type: Literal['universal']
     name: str = quantity(form=NAME)
     length: float = quantity(
-        unit='m', above=0.0, doc='of the straight segment; each link is half of it at rest'
+        unit='m', above=0.0, doc='of the straight segment; each link has half of it at rest'
     )
     mass: float = quantity(unit='kg', least=0.0)
     joint_mass_fraction: float = quantity(
-        0.0, least=0.0, most=1.0, doc='part of the mass at the universal joint'
+        0.0, least=0.0, most=1.0, doc='fraction of the mass located at the universal joint'
     )
     lengths: Literal['fixed', 'free'] = 'fixed'
-    axis_order: Literal['yx', 'xy'] = 'yx'  # of lists of two, in material and in gain: the order of q is yx
+    axis_order: Literal['yx', 'xy'] = 'yx'  # of the lists in material and gain; q is always in the order yx
     material: Material = Material()
-    link_stiffness: float = quantity(0.0, unit='N/m', least=0.0, doc='of each link, when lengths are free')
-    link_damping: float = quantity(0.0, unit='N s/m', least=0.0, doc='of each link, when lengths are free')
+    link_stiffness: float = quantity(
+        0.0, unit='N/m', least=0.0, doc='of each link; used with `lengths: free`'
+    )
+    link_damping: float = quantity(
+        0.0, unit='N s/m', least=0.0, doc='of each link; used with `lengths: free`'
+    )
 
     # ---- coordinates -------------------------------------------------------------------------------------------------
 
@@ -114,13 +118,13 @@ class Universal(Segment):
 
 
 def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit:
-    """(d1, theta1, theta2, d2) of a universal segment, or (theta1, theta2) if its links are fixed.     [Wang, eq. 4]
+    """Return (d1, theta1, theta2, d2) of a universal segment, or (theta1, theta2) of fixed links.     [Wang, eq. 4]
 
     theta1 = atan2(-R31, R11), theta2 = atan2(-R23, R22), right in every quadrant. With e the base's and n the tip's
     z axis, p = d1 e + d2 n = s (n + e) + r (n - e): two orthogonal directions, so no branch and no small sine,
         s = p.(n + e)/|n + e|^2     r = p.(n - e)/(|n - e|^2 + ROUNDING^2)     d1 = s - r,  d2 = s + r
-    In the straight pose only the sum shows: both links get half. Next to it an error of the pose counts 1/bend times in
-    their difference; no link gets a negative length by it, |r| <= |s|. Limit: not folded back (n = -e).
+    The straight pose determines only the sum; both links get half. Near it, an error of the pose enters their
+    difference multiplied by 1/bend; |r| <= |s| keeps lengths from becoming negative. Limit: not folded back (n = -e).
     """
     from ..geometry import so3  # compiled: whoever only reads robot files need not wait for them
     from ..geometry.se3 import as_pose
@@ -162,12 +166,12 @@ class UniversalPose(NamedTuple):
 def from_constant_curvature(phi: float, psi: float, length: float) -> UniversalPose:
     """Universal joint of an arc bent by psi [rad] in the direction phi [rad] with a length [m].      [Wang, lemma 1]
 
-    The tip's position and z axis are the same; the frames differ by a twist about that axis, which must be carried
-    along if segments follow (the paper's "same orientation" holds for the axis only).
+    Position and z axis of the tip are the same. The frames differ by a twist about that axis, which affects the
+    following segments (the paper's "same orientation" holds for the axis only).
 
-    d = l tan(psi/2)/psi; theta1 = atan2(cos phi sin psi, cos psi), right for psi beyond pi/2 too; theta2 as printed.
+    d = l tan(psi/2)/psi; theta1 = atan2(cos phi sin psi, cos psi), also valid for psi beyond pi/2; theta2 as printed.
 
-    Raises ValueError for |psi| >= pi, where the links would have to be infinitely long.
+    Raises ValueError for |psi| >= pi, where the links become infinitely long.
     """
     if not (abs(psi) < math.pi and length > 0.0 and math.isfinite(phi)):
         raise ValueError(

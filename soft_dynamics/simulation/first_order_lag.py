@@ -1,4 +1,4 @@
-"""Pressures that follow others with a first-order lag: a chamber behind its valve, or behind its pressure sensor."""
+"""First-order lag of pressures: a chamber behind its valve or behind its pressure sensor."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 
 
 def follow(t: Any, command: Any, fill: Any, vent: Any, start: Any) -> Any:
-    """Pressures p (..., n, m) with dp/dt = (command - p)/lag from `start` (..., m); exact for straight pieces.
+    """Pressures p (..., n, m) with dp/dt = (command - p)/lag from `start` (..., m); exact for piecewise linear input.
 
-    The lag is `fill` [s] where the pressure has to rise and `vent` where it has to fall, and may be zero. Complex
-    numbers give slopes: a step along the imaginary axis has no cancellation.
+    The lag is `fill` [s] for rising and `vent` [s] for falling pressures, and may be zero. Complex numbers give
+    derivatives: a step along the imaginary axis has no cancellation.
     """
     command = np.asarray(command)
     p = np.empty(command.shape, np.result_type(command, fill, vent, start))
@@ -21,7 +21,7 @@ def follow(t: Any, command: Any, fill: Any, vent: Any, start: Any) -> Any:
         lag = np.where(now.real > p[..., k - 1, :].real, fill, vent)
         at_once = lag.real <= 0.0
         lag = np.where(at_once, h, lag)
-        behind = lag * (now - last) / h  # how far a ramp is ahead of what follows it
+        behind = lag * (now - last) / h  # lead of a ramp over the pressure that follows it
         followed = now - behind + np.exp(-h / lag) * (p[..., k - 1, :] - last + behind)
         p[..., k, :] = np.where(at_once, now, followed)
     return p

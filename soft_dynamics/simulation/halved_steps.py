@@ -1,7 +1,7 @@
-"""Steps of the implicit method in which Newton's method finds no solution, taken in halves.
+"""Split steps of the implicit method in which Newton's method does not converge.
 
-A release far from rest has such steps: the accelerations change within one of them beyond all recognition. Halves get
-the inputs of their own times, and the step after them is a whole one again.
+This happens after a release far from rest, when the accelerations change abruptly within a step. Each half uses the
+inputs of its own times; the next step is a whole one.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from ..errors import NotConverged
 from ..kernels import steppers
 from ..kernels.steppers import DONE, SDIRK_C, Plant, Steps
 
-HALVINGS = 6  # down to a 64th of the step
+HALVINGS = 6  # smallest part: 1/64 of the step
 
 _NOT_KEPT = np.full(1, -1, np.int64)
 
 
 @dataclass(frozen=True)
 class Halving:
-    """One motion: its state x, v with the last accelerations vd, what is kept of it, and its inputs over time."""
+    """One motion: its state x, v with the last accelerations vd, its stored rows, and its inputs over time."""
 
     plant: Plant
     state: tuple[Array, Array, Array]  # x, v, vd, changed in place
     kept: tuple[Array, Array]  # xs, vs
     source: Callable[[Array], Array]  # times (...) to inputs (..., m)
     tolerance: float
-    which: str = ''  # of several motions, for messages
+    which: str = ''  # index among several motions, for messages
 
     def take(self, steps: Steps, starts: Array, failed: int) -> None:
-        """Take the step that failed in halves, and go on to the last of the steps, which begin at `starts` [s].
+        """Split the failed step, then take the remaining steps, which begin at `starts` [s].
 
-        Raises NotConverged (with time and state) if a 64th of a step is still too long.
+        Raises NotConverged (with time and state) if 1/64 of a step is still too long.
         """
         while failed != DONE:
             self._halves(float(starts[failed]), float(steps.h[failed]), HALVINGS)
@@ -50,7 +50,7 @@ class Halving:
         return int(steppers.sdirk4(self.plant, *self.state, steps, self.tolerance, *self.kept))
 
     def _halves(self, start: float, length: float, halvings: int) -> None:
-        """Take one step as two, and each of them likewise if need be."""
+        """Take one step as two halves; split each again if needed."""
         h = 0.5 * length
         for now in (start, start + h):
             u = np.ascontiguousarray(self.source(now + h * SDIRK_C)[None])

@@ -1,4 +1,4 @@
-"""Integration of motions over given times: the compiled fixed-step methods, many motions in parallel, and scipy's."""
+"""Integrate motions over given times: compiled fixed-step methods on many motions in parallel, and scipy's methods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .halved_steps import Halving, no_next_state
 METHODS = ('implicit', 'rk4', 'BDF', 'Radau', 'LSODA', 'DOP853')
 DEFAULT_STEP = {'implicit': 5e-3, 'rk4': 5e-4}  # [s]
 CHUNK = 2000  # steps between two calls of the progress callback
-LEAST_CHUNK = 50  # of motions with inputs of their own, whose samples take memory
+LEAST_CHUNK = 50  # motions per block if each has its own inputs, to limit memory
 
 Indices = npt.NDArray[np.int64]
 Source = Callable[
@@ -30,14 +30,14 @@ Source = Callable[
 
 @dataclass(frozen=True)
 class Options:
-    """How to integrate: implicit (SDIRK4) and rk4 at fixed steps, or one of scipy's methods."""
+    """Method and accuracy: implicit (SDIRK4) and rk4 have fixed steps; the other methods are scipy's."""
 
     method: str = 'implicit'
-    step: float | None = None  # [s] the longest of the fixed-step methods; None: DEFAULT_STEP
-    tolerance: float = 1e-12  # [rad or m] of the implicit method's equations
+    step: float | None = None  # [s] longest step of the fixed-step methods; None: DEFAULT_STEP
+    tolerance: float = 1e-12  # [rad or m] Newton tolerance of the implicit method
     rtol: float = 1e-8  # of scipy's methods
     atol: float = 1e-10
-    progress: Callable[[float], None] | None = None  # called with the part done, 0 to 1
+    progress: Callable[[float], None] | None = None  # called with the completed fraction, 0 to 1
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -49,11 +49,13 @@ class Options:
             if not isinstance(value, Real) or not 0.0 < float(value) < np.inf:
                 raise ValueError(f'{name}: expected a finite number > 0, got {value!r}')
         if self.progress is not None and not callable(self.progress):
-            raise ValueError(f'progress: expected a function of the part done, got {self.progress!r}')
+            raise ValueError(
+                f'progress: expected a function of the completed fraction, got {self.progress!r}'
+            )
 
 
 class Motions(NamedTuple):
-    """Joint coordinates (motions, nx) and rates (motions, nv); over time (motions, times, nx or nv)."""
+    """Joint coordinates (motions, nx) and rates (motions, nv), or (motions, times, nx or nv) over time."""
 
     x: Array
     v: Array
@@ -62,7 +64,7 @@ class Motions(NamedTuple):
 def integrate(plant: Plant, start: Motions, source: Source, t: Array, options: Options) -> Motions:
     """Return the motions from `start` at t[0], at all times t.
 
-    Raises NotConverged (with time and state) if one of them cannot go on.
+    Raises NotConverged (with time and state) if the integration of a motion fails.
     """
     if options.method in DEFAULT_STEP:
         return _fixed_step(plant, start, source, t, options)
@@ -93,7 +95,7 @@ def _fixed_step(plant: Plant, start: Motions, source: Source, t: Array, options:
 
 
 def _grid(t: Array, step: float) -> tuple[Array, Array, Indices]:
-    """Step lengths, their starts, and the row that each step's end is kept in, or -1."""
+    """Step lengths, start times, and for each step the row that stores its end, or -1."""
     counts = np.maximum(1, np.ceil(np.diff(t) / step - 1e-9).astype(np.int64))
     h = np.repeat(np.diff(t) / counts, counts)
     index = np.concatenate([[0], np.cumsum(counts)])
@@ -105,7 +107,7 @@ def _grid(t: Array, step: float) -> tuple[Array, Array, Indices]:
 
 @dataclass(frozen=True)
 class _Run:
-    """Motions on their way: where they are now, with the last accelerations vd, and what is kept of them."""
+    """Motions in progress: current state, last accelerations vd, and stored rows."""
 
     plant: Plant
     now: Motions
@@ -115,7 +117,7 @@ class _Run:
     options: Options
 
     def take(self, steps: Steps) -> Indices:
-        """Take steps with all motions; return DONE or the failed step of each."""
+        """Advance all motions by the given steps; return DONE or the failed step of each."""
         plant, now, out = self.plant, self.now, self.out
         implicit, failed = self.options.method == 'implicit', np.full(len(now.x), steppers.DONE, np.int64)
         if len(now.x) != 1:
@@ -133,7 +135,7 @@ class _Run:
         return failed
 
     def go_on(self, k: int, failed: int, steps: Steps, starts: Array) -> None:
-        """Take the steps of motion k from the failed one on, which begins at starts[failed]."""
+        """Continue motion k at the failed step, which begins at starts[failed]."""
 
         def own(inputs: Array) -> Array:
             return np.asarray(inputs[min(k, len(inputs) - 1)])
@@ -162,7 +164,7 @@ def _adaptive(plant: Plant, start: Motions, source: Source, t: Array, options: O
 
 
 class _Share:
-    """The progress of motion k of several, told at every hundredth of its time."""
+    """Report the progress of motion k of several, at every hundredth of its time."""
 
     def __init__(self, tell: Callable[[float], None] | None, k: int, motions: int, t: Array) -> None:
         self.tell, self.k, self.motions, self.t = tell, k, motions, t
@@ -179,7 +181,7 @@ def _solve_one(
     plant: Plant, y0: Array, source: Source, k: int, t: Array, options: Options, progress: _Share
 ) -> Array:
     """Coordinates and rates (times, nx + nv) of motion k."""
-    from scipy.integrate import solve_ivp  # half a second that most users need not wait
+    from scipy.integrate import solve_ivp  # takes half a second to import, and few users need it
 
     n = plant.columns.shape[0]
     nx = y0.size - n

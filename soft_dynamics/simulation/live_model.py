@@ -1,4 +1,4 @@
-"""A model that runs beside the robot, driven by the pressures measured on it."""
+"""Live model of a robot, driven by its measured pressures."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..array import Array, as_array, as_states
 from ..errors import NotConverged
 from ..robot import Robot
 
-LONGEST_GAP = 0.5  # [s] beyond it nobody knows what the pressures did
+LONGEST_GAP = 0.5  # [s] longest gap between measured pressures
 
 
 class Twin:
-    """The state the model says the robot has, from a measured start and all pressures since.
+    """State predicted by the model from a measured start and all pressures since.
 
-    resync_period [s]: how often it starts anew from the measured state; 0 is never. It also does so after a
-    gap or a step back in time, and where the simulation cannot go on; `restarts` counts these.
+    resync_period [s]: period of resetting the model to the measured state; 0: never. The model also resets after a gap,
+    a step back in time or a failed simulation; `restarts` counts these.
     """
 
     def __init__(self, robot: Robot, resync_period: float = 0.0) -> None:
@@ -32,10 +32,10 @@ class Twin:
         self._q: Array = np.zeros(robot.nq)
         self._qd: Array = np.zeros(robot.nq)
         self._pressure: Array = np.zeros(len(robot.chamber_names))
-        self._predict(0.0, 1e-3, self._pressure)  # compiles, so that the first prediction is not late
+        self._predict(0.0, 1e-3, self._pressure)  # compile now, so that the first prediction is not late
 
     def feed(self, t: float, q: Any, qd: Any, pressure: Any) -> tuple[Array, Array]:
-        """Take the measured state and pressures at time t [s]; return the q and qd the model predicted."""
+        """Feed the measured state and pressures at time t [s]; return the predicted q and qd."""
         states, _ = as_states(self.robot.nq, q=q, qd=qd)
         q, qd, pressure = states['q'][0], states['qd'][0], as_array('pressure', pressure)
         predicted = None if self._t is None else self._predict(self._t, t, pressure)

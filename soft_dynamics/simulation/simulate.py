@@ -1,9 +1,9 @@
-"""Simulation of a robot under given inputs: a compiled implicit method, a compiled RK4, and scipy's solvers.
+"""Simulate a robot under given inputs, with a compiled implicit method, compiled RK4 or scipy's solvers.
 
-A robot of discs is integrated in quaternions and body rates, which no pose makes singular and for which there is no
-implicit method. Its dampers act on the body rates here (b w, a Rayleigh function of regular rates), whatever the file's
-`damping_on` says of inverse and forward dynamics: the rates of the angles are unbounded near beta = 0. In plane motion
-the two laws are the same.
+Robots of discs are integrated in quaternions and body rates, which have no singular pose; no implicit method supports
+them. Their dampers act on the body rates here (b w, a Rayleigh function of regular rates), even if `damping_on` selects
+the angles for inverse and forward dynamics: the rates of the angles are unbounded near beta = 0. In planar motion both
+laws are the same.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A simulated motion: t (count,), q and qd (count, nq), and the inputs (count, m) that acted.
+    """A simulated motion: t (count,), q and qd (count, nq), and the applied inputs (count, m).
 
-    Of a batch of motions q and qd are (motions, count, nq), and the inputs too if each motion had its own.
+    For a batch, q and qd are (motions, count, nq), and so are the inputs if each motion has its own.
     """
 
     t: Array
@@ -52,20 +52,20 @@ def simulate(
     valve: bool = False,
     **options: Any,
 ) -> Trajectory:
-    """Integrate from (q0, qd0) at t_eval[0] and return the motion at t_eval.
+    """Integrate from (q0, qd0) at t_eval[0]; return the motion at t_eval.
 
     q0, qd0: one state (nq,), or a batch (motions, nq), which the compiled methods run in parallel.
-    inputs: None (nothing acts), an array (len(t_eval), m) joined by straight lines, or a function of t giving (m,);
-    of a batch also (motions, len(t_eval), m) or a function giving (motions, m).
-    kind: 'pressure' (m chambers [Pa]) or 'force' (m = nq generalised forces). Pressures are those at the sensors, which
-    the chambers follow with the robot's fill_lag and vent_lag, from equilibrium.
-    valve: the inputs are commands, and each pressure follows its command through the robot's first-order valve lag.
+    inputs: None (zero), an array (len(t_eval), m) interpolated linearly, or a function of t that returns (m,);
+    for a batch also (motions, len(t_eval), m) or a function that returns (motions, m).
+    kind: 'pressure' (m chambers [Pa]) or 'force' (m = nq generalised forces). Pressures are those at the sensors; the
+    chambers follow them with the robot's fill_lag and vent_lag, starting in equilibrium.
+    valve: the inputs are commands; each pressure follows its command with the first-order valve lag of the robot.
     method: 'implicit' (SDIRK4, fixed step), 'rk4' (fixed step), or scipy's 'BDF', 'Radau', 'LSODA', 'DOP853'. The
-    default is the first of those that the robot has: 'implicit', or 'rk4' of discs, which have no implicit method.
-    options: those of `integrate.Options`.
+    default is 'implicit', or 'rk4' for discs, which have no implicit method.
+    options: fields of `integrate.Options`.
 
-    Raises ValueError for wrong arguments, TypeError for an unknown option, NotConverged (with time and state) if the
-    motion cannot go on.
+    Raises ValueError for invalid arguments, TypeError for an unknown option, NotConverged (with time and state) if the
+    integration fails.
     """
     t = as_array('t_eval', t_eval)
     if t.ndim != 1 or t.size < 1 or np.any(np.diff(t) <= 0.0):
@@ -121,7 +121,7 @@ def _joint_model(robot: Robot, q0: Array, qd0: Array, kind: str) -> tuple[Plant,
 
 def _regular_model(robot: Robot, q0: Array, qd0: Array, kind: str) -> tuple[Plant, Motions]:
     if kind == 'force':
-        raise ValueError("kind: a robot of discs is simulated under 'pressure' only")
+        raise ValueError("kind: expected 'pressure' for a robot of discs, got 'force'")
     build = assemble(robot.description, regular=True)
     drive = actuators(robot.description, build, SameCoordinates())
     change, base = robot._model.change, _base(robot)
@@ -161,7 +161,7 @@ def _public_motions(robot: Robot, t: Array, q0: Array, motions: Motions) -> Moti
 
 
 def _input_source(inputs: Any, t: Array, motions: int, m: int) -> Source:
-    """A function from times (any shape) to inputs (motions or 1, that shape, m)."""
+    """Return a function from times (any shape) to inputs (motions or 1, that shape, m)."""
     if inputs is None:
         return lambda times: np.zeros((1, *np.shape(times), m))
     if callable(inputs):
@@ -188,7 +188,7 @@ def _input_source(inputs: Any, t: Array, motions: int, m: int) -> Source:
 
 
 def _straight_lines(t: Array, samples: Array) -> Source:
-    """Samples (motions or 1, len(t), m) joined by straight lines, and the last one ever after."""
+    """Interpolate samples (motions or 1, len(t), m) linearly; hold the last one."""
     gaps = np.diff(t, append=np.inf)
     rises = np.diff(samples, axis=1, append=samples[:, -1:])
 
@@ -200,7 +200,7 @@ def _straight_lines(t: Array, samples: Array) -> Source:
 
 
 def _through_lag(source: Source, t: Array, fill: float, vent: float, from_rest: bool) -> Source:
-    """Pressures that follow the source with first-order lags [s], from rest or from equilibrium with it."""
+    """Pressures that follow the source with first-order lags [s], starting from rest or in equilibrium with it."""
     if max(fill, vent) <= 0.0:
         return source
     shortest = min(lag for lag in (fill, vent) if lag > 0.0)

@@ -1,4 +1,4 @@
-"""A clock that no one sets and that counts the time in suspend; CLOCK_MONOTONIC stands still there."""
+"""Monotonic clock that counts time in suspend (CLOCK_BOOTTIME), unlike CLOCK_MONOTONIC."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import time
 
 
 def boot_time() -> float:
-    """Return the seconds since the machine was started."""
+    """Return the time since boot [s]."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,4 +1,4 @@
-"""No more than so many a second, and none lost because the one before it was late."""
+"""Rate limiter that tolerates jitter."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 
 
 class Pace:
-    """Lets through what comes at most at a rate on average; times are seconds of one clock.
+    """Accepts samples up to a mean rate; times are seconds on one clock.
 
-    Each has a time when it is due, a period after that of the one before, and may come half a period early. What
-    stands still for long does not save up: `spare` may be made up for. What is older than the newest counts as of its
-    time, and so takes the place of one that is missing: out of order a stream passes as it would in order.
+    Each sample has a due time, one period after the previous one, and may come half a period early. After a pause, at
+    most `spare` periods are made up. A sample older than the newest counts at the time of the newest, in place of a
+    missing one, so a stream out of order passes like one in order.
     """
 
     def __init__(self, rate: float, spare: int = 1) -> None:
@@ -19,7 +19,7 @@ class Pace:
         self._due = self._newest = -math.inf
 
     def take(self, t: float) -> bool:
-        """Whether what comes at time t is let through."""
+        """Return whether to accept a sample at time t."""
         self._newest = max(self._newest, t)
         if self._newest < self._due - 0.5 * self._period:
             return False

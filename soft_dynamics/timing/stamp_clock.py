@@ -1,7 +1,7 @@
-"""Times of stamps on a clock that no one sets, and refusal of stamps when the wall clock was set.
+"""Convert message stamps to boot time, and reject stamps after the wall clock was set.
 
-Messages are stamped by the wall clock, which may be set at any moment: back by a second, it makes a state of a second
-ago look new. Wall clock and boot clock differ by a constant but for slow corrections, so a set clock shows.
+Messages are stamped with the wall clock, which can be set at any moment: setting it back by a second makes an old state
+look new. Wall clock and boot clock differ by a constant and slow corrections, so a set clock is detectable.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable
 
 from soft_dynamics.timing.boot_time import boot_time
 
-_SEEN = 1e-3  # [s] less is not looked into
-_STEP = 0.25  # [-] of the time-out: a smaller error of an age does not matter
-_SLEW = 0.1  # [-] a clock under correction is off by less: NTP 0.05 %, chrony 8 % at most
+_SEEN = 1e-3  # [s] smaller jumps are ignored
+_STEP = 0.25  # [-] of the time-out: smaller errors of an age are ignored
+_SLEW = 0.1  # [-] larger than the rate of clock corrections: NTP 0.05 %, chrony up to 8 %
 
 
 class StampClock:
-    """Gives the time of a stamp [s of boot_time], -inf for one that cannot be trusted.
+    """Converts a stamp to boot time [s], or -inf if it cannot be trusted.
 
-    Not trusted are stamps further in the future than `timeout` [s], and for so long after the wall clock was set, all.
-    A stamp that is a little in the future counts as of now: it does not stay fresh for longer than others.
+    Stamps further in the future than `timeout` [s] are not trusted, nor is any stamp for `timeout` after the wall clock
+    was set. A stamp slightly in the future counts as now, so it does not stay fresh longer than others.
     """
 
     def __init__(
@@ -31,19 +31,19 @@ class StampClock:
         boot: Callable[[], float] = boot_time,
     ) -> None:
         self._timeout, self._wall_ns, self._boot = timeout, wall_ns, boot
-        self.set_by, self.set_t = 0.0, -math.inf  # [s] by how much, and when, the wall clock was set last
-        self.now_ns, self.t = wall_ns(), boot()  # of the last look
-        self._offset = self.now_ns * 1e-9 - self.t  # [s] of the wall clock from the boot clock
+        self.set_by, self.set_t = 0.0, -math.inf  # [s] size and time of the last setting of the wall clock
+        self.now_ns, self.t = wall_ns(), boot()  # at the last look
+        self._offset = self.now_ns * 1e-9 - self.t  # [s] wall clock minus boot clock
 
     def look(self) -> bool:
-        """Read both clocks into `t` [s of boot_time] and `now_ns`; return whether the wall clock was set since."""
+        """Read both clocks into `t` [s, boot time] and `now_ns`; return whether the wall clock was set meanwhile."""
         last, self.now_ns, self.t = self.t, self._wall_ns(), self._boot()
         return abs(self.now_ns * 1e-9 - self.t - self._offset) > _SEEN and self._was_set(last)
 
     def _was_set(self, last: float) -> bool:
-        """Follow a clock that is off by what a correction since the last look may explain; else take it for set."""
+        """Follow offsets that a slow correction explains; treat larger changes as a set clock."""
         before, now_ns, t = self._boot(), self._wall_ns(), self._boot()
-        # The process may have stood still between two of them: take the offset nearest to the last one.
+        # The process may have been suspended between two readings: use the offset nearest to the last one.
         offset = min(max(self._offset, now_ns * 1e-9 - t), now_ns * 1e-9 - before)
         off = offset - self._offset
         slewed = _SLEW * min(t - last, self._timeout)
@@ -55,7 +55,7 @@ class StampClock:
         return True
 
     def time_of(self, stamp_ns: int) -> float:
-        """Return when a stamp was, as of the last look."""
+        """Return the boot time of a stamp, as of the last look."""
         age = (self.now_ns - stamp_ns) * 1e-9
         if age < -self._timeout or self.t - self.set_t <= self._timeout:
             return -math.inf

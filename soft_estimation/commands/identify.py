@@ -1,7 +1,7 @@
-"""Find unknown numbers of a robot file from recordings: `identify ROBOT RECORDING...` writes a new robot file.
+"""Identify unknown parameters of a robot from recordings: `identify ROBOT RECORDING...` writes a new robot file.
 
-A recording is a bag, or an .npz file with the arrays t, q, qd, pressure and maybe qdd and wrench_B. A search that was
-killed goes on where it was when the same command is given again. Exit code: 0 if done, 2 for a mistake.
+A recording is a bag, or an .npz file with the arrays t, q, qd, pressure and optionally qdd and wrench_B. To resume an
+interrupted search, give the same command again. Exit code: 0 if done, 2 for wrong input.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..recordings.recording import SOURCES, Recording, read_recording
 from .progress_bar import ProgressBar
 from .run_command import run_command, say
 
-LARGEST = 2**30  # [bytes] of the arrays in a file, which may be packed
+LARGEST = 2**30  # [bytes] limit of the arrays in a file, which may be compressed
 
 
 def parser() -> argparse.ArgumentParser:
@@ -34,7 +34,8 @@ def parser() -> argparse.ArgumentParser:
         prog='identify', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument(
-        'robot', help='shipped robot, or the path of a robot file; its values are where the search starts'
+        'robot',
+        help='shipped robot, or the path of a robot file; the search starts from its values',
     )
     made.add_argument('recordings', nargs='+', type=Path, help='bags, or .npz files of arrays')
     made.add_argument(
@@ -48,24 +49,38 @@ def parser() -> argparse.ArgumentParser:
         action='append',
         default=[],
         metavar='KEY[=LOW:HIGH]',
-        help='an unknown, like joint1.stiffness, *.damping, *_p0.gain[1] or valve_lag; * shares one factor among '
-        'all that match; may be repeated; default: stiffness and damping of every segment',
+        help='an unknown, like joint1.stiffness, *.damping, *_p0.gain[1] or valve_lag; * scales all matches by '
+        'the same factor; repeatable; default: stiffness and damping of every segment',
     )
     made.add_argument(
         '--output', type=Path, help='new robot file; default: <robot>_identified.yaml beside the old one'
     )
-    made.add_argument('--window', type=float, default=10.0, help='of free runs [s]; default 10')
-    made.add_argument('--step', type=float, default=5e-3, help='of the simulation [s]; default 0.005')
-    made.add_argument('--start', type=float, default=0.0, help='leave out what is before [s]')
-    made.add_argument('--end', type=float, help='leave out what is after [s]')
+    made.add_argument('--window', type=float, default=10.0, help='length of free runs [s]; default 10')
     made.add_argument(
-        '--rate', type=float, default=100.0, help='of the samples taken from bags [Hz]; default 100'
+        '--step',
+        type=float,
+        default=5e-3,
+        help='step of the simulation [s]; default 0.005',
+    )
+    made.add_argument('--start', type=float, default=0.0, help='skip data before this time [s]')
+    made.add_argument('--end', type=float, help='skip data after this time [s]')
+    made.add_argument(
+        '--rate',
+        type=float,
+        default=100.0,
+        help='rate of the samples taken from bags [Hz]; default 100',
     )
     made.add_argument(
-        '--source', choices=SOURCES, default='auto', help='of the motion in bags; auto: state, or else poses'
+        '--source',
+        choices=SOURCES,
+        default='auto',
+        help='source of the motion in bags; auto: state, or else poses',
     )
     made.add_argument(
-        '--bandwidth', type=float, default=10.0, help='of the smoothing of poses [Hz]; default 10'
+        '--bandwidth',
+        type=float,
+        default=10.0,
+        help='bandwidth for smoothing poses [Hz]; default 10',
     )
     for field in fields(Options):
         kind = type(field.default)
@@ -78,7 +93,7 @@ def recordings_of(robot: Robot, options: argparse.Namespace) -> list[Recording]:
     found = []
     for k, path in enumerate(options.recordings):
         if path.suffix != '.npz':
-            with open_bag(path, say):  # which may have to be finished first, and says so
+            with open_bag(path, say):  # may have to finish first, and says so
                 pass
         with ProgressBar(f'reading {k + 1}/{len(options.recordings)}') as bar:
             if path.suffix == '.npz':
@@ -93,7 +108,7 @@ def recordings_of(robot: Robot, options: argparse.Namespace) -> list[Recording]:
 
 
 def read_arrays(path: Path, robot: Robot) -> Recording:
-    """A recording from an .npz file. Raises ValueError that names the file and what is missing or wrong."""
+    """Read a recording from an .npz file. Raises ValueError that names the file and the error."""
     if path.exists() and not path.is_file():
         raise ValueError(f'{path}: expected a plain file, found a pipe, device or folder')
     arrays = {}
@@ -105,15 +120,15 @@ def read_arrays(path: Path, robot: Robot) -> Recording:
                 arrays = {name: file[name] for name in file.files}
     except OSError:
         raise
-    except Exception:  # damage makes NumPy raise whatever its parts raise
-        raise ValueError(f'{path}: damaged, cut short or not a file of plain arrays') from None
+    except Exception:  # a damaged file makes NumPy raise various errors
+        raise ValueError(f'{path}: damaged, truncated or not a file of plain arrays') from None
     if size > LARGEST:
         raise ValueError(f'{path}: expected arrays of at most {LARGEST} bytes, found {size}')
     missing = [name for name in ('t', 'q', 'qd', 'pressure') if name not in arrays]
     if missing:
         raise ValueError(f'{path}: expected the arrays t, q, qd, pressure; {", ".join(missing)} missing')
     known = {name: arrays[name] for name in ('t', 'q', 'qd', 'qdd', 'pressure', 'wrench_B') if name in arrays}
-    try:  # qd takes the place of accelerations until it is known to be one that has them
+    try:  # qd stands in for accelerations until the check for them
         recording = Recording(robot.name, **{'qdd': known['qd'], **known})
     except ValueError as error:
         raise ValueError(f'{path}: {error}') from None
@@ -123,7 +138,7 @@ def read_arrays(path: Path, robot: Robot) -> Recording:
 
 
 def text_of(robot: Robot, found: Identification) -> str:
-    """The table of what was found."""
+    """Return the table of results."""
     width = max(len(parameter.key) for parameter in found.parameters)
     lines = [f'{"unknown":<{width}}  {"found":>11}  {"std":>9}  {"in the file":>11}']
     for parameter, value, std in zip(found.parameters, found.values, found.uncertainty.std, strict=True):
@@ -136,7 +151,7 @@ def text_of(robot: Robot, found: Identification) -> str:
 
 
 def comment_of(old: Path, found: Identification, options: argparse.Namespace) -> str:
-    """What a robot file says about where its numbers come from: the old file's own head, then this search."""
+    """Return the head of the new robot file: the old file's head, then this search."""
     head = []
     for line in old.read_text(encoding='utf-8').splitlines():
         if not line.startswith('#'):
@@ -163,7 +178,7 @@ def command(options: argparse.Namespace) -> int:
     if options.method == 'jensen' and not options.storage:
         settings['storage'] = f'sqlite:///{output.with_suffix(".optuna.db")}'
     budget = Options(**settings)
-    unknowns(robot.description, options.method, options.fit)  # refused before a bag is read
+    unknowns(robot.description, options.method, options.fit)  # reject it before reading a bag
     progress = output.with_suffix('.progress.json')
     recordings = recordings_of(robot, options)
     problem = problem_of(
@@ -179,7 +194,7 @@ def command(options: argparse.Namespace) -> int:
                 progress,
             )
     except KeyboardInterrupt:
-        say('identify: give the same command again to go on where it was')
+        say('identify: give the same command again to resume')
         raise
     write_description(output, found.description, comment_of(old, found, options))
     progress.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Make a bag of a recording in another format: `import_recording FILE MAPPING` reads CSV (also gzipped) and c3d.
+"""Make a bag from a recording in another format: `import_recording FILE MAPPING` reads CSV (also gzipped) and c3d.
 
-A mapping is a small YAML file that says which column or marker is what, in which unit: see docs/check.md.
-Exit code: 0 if the bag was written, 2 for a mistake in file, mapping or arguments.
+A mapping is a small YAML file that assigns a meaning and a unit to each column or marker: see docs/check.md.
+Exit code: 0 if the bag was written, 2 for an error in file, mapping or arguments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..importing.tables import Table
 from .progress_bar import ProgressBar
 from .run_command import run_command
 
-TOO_MUCH = 2.0  # times the largest pressure of a robot, beyond which the unit is wrong
+TOO_MUCH = 2.0  # times the largest pressure of a robot; beyond it the unit is wrong
 
 
 def parser() -> argparse.ArgumentParser:
@@ -28,7 +28,11 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument('file', type=Path, help='recording: .csv, .txt, either .gz, or .c3d')
     made.add_argument('mapping', help=f'path of a .yaml file, or a shipped one: {", ".join(mapping_names())}')
-    made.add_argument('--out', type=Path, help='folder of the new bag; default: named after the file, here')
+    made.add_argument(
+        '--out',
+        type=Path,
+        help='folder of the new bag; default: named after the file, in the current folder',
+    )
     made.add_argument('--storage', choices=sorted(STORAGES), default='mcap')
     made.add_argument(
         '--robot', help='check that its chambers, sensors and pressures are those of this robot'
@@ -37,17 +41,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def check_robot(robot: Robot, mapping: Mapping, table: Table) -> None:
-    """Raises ImportTrouble if a chamber or sensor is not the robot's, or a pressure not possible."""
+    """Raise ImportTrouble for a chamber or sensor that the robot does not have, or an impossible pressure."""
     poses = {f'{s.kind}/{s.name}/pose' for s in robot.description.sensors if s.kind in ('mocap', 'vive')}
     for topic in mapping.topics:
         if isinstance(topic, Pose) and topic.topic.lstrip('/') not in poses:
             have = ', '.join(sorted(poses)) or 'no tracked body'
-            raise ImportTrouble(table.path, f'{topic.topic} is no sensor of {robot.name}; it has {have}')
+            raise ImportTrouble(table.path, f'{topic.topic} is not a sensor of {robot.name}; it has {have}')
         if isinstance(topic, Pressures) and 'measured' in topic.topic:
             strange = [name for name in topic.chambers if name not in robot.chamber_names]
             if strange:
                 have = ', '.join(robot.chamber_names) or 'none'
-                raise ImportTrouble(table.path, f'{strange[0]} is no chamber of {robot.name}; it has {have}')
+                raise ImportTrouble(
+                    table.path, f'{strange[0]} is not a chamber of {robot.name}; it has {have}'
+                )
             largest = (
                 abs(table.columns(topic.columns, topic.topic)).max(initial=0.0) * PRESSURE_UNITS[topic.unit]
             )
@@ -55,7 +61,7 @@ def check_robot(robot: Robot, mapping: Mapping, table: Table) -> None:
             if largest > TOO_MUCH * limit:
                 raise ImportTrouble(
                     table.path,
-                    f'{topic.topic}: {largest:.4g} Pa if it is in {topic.unit}, but {robot.name} bears {limit:.4g} Pa',
+                    f'{topic.topic}: {largest:.4g} Pa if in {topic.unit}; the limit of {robot.name} is {limit:.4g} Pa',
                 )
 
 

@@ -1,4 +1,4 @@
-"""A progress bar for commands: it shows up only if the work takes longer than a moment."""
+"""Progress bar for commands; appears only if the work takes a while."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
-PATIENCE = 1.0  # [s] work that is done by then needs no bar
+PATIENCE = 1.0  # [s] shorter work shows no bar
 REDRAW = 0.1  # [s]
 WIDTH = 30
-STEPS = 4  # lines for a log file, which cannot draw over itself
+STEPS = 4  # lines in a log file, which cannot be redrawn
 
 
 class ProgressBar:
-    """with ProgressBar('reading') as bar: bar(0.5) at half of the work. To a log file it writes a few lines."""
+    """with ProgressBar('reading') as bar: bar(0.5) at half of the work. In a log file it writes a few lines."""
 
     def __init__(
         self, what: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic

@@ -1,4 +1,4 @@
-"""The frame of the offline commands: one line for a mistake of the user, exit codes that scripts can rely on."""
+"""Frame of the offline commands: one-line errors and exit codes for scripts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run_command(
     command: Callable[[argparse.Namespace], int],
     args: list[str] | None = None,
 ) -> int:
-    """Parse, run, and return the exit code: that of the command, 2 for a mistake of the user, 130 after Ctrl-C."""
+    """Parse, run, and return the exit code: that of the command, 2 for wrong input, 130 after Ctrl-C."""
     try:
         options = parser.parse_args(args)
         return command(options)
@@ -31,5 +31,5 @@ def run_command(
 
 
 def say(text: str) -> None:
-    """A remark that is no result: to the error stream."""
+    """Print a remark to the error stream."""
     print(text, file=sys.stderr, flush=True)

@@ -1,7 +1,7 @@
-"""Check a robot's model against a bag: `validate BAG ROBOT` prints tables and writes a report in HTML.
+"""Check a robot's model against a bag: `validate BAG ROBOT` prints tables and writes an HTML report.
 
-The model is driven by the measured pressures from the measured start and compared with the measured state.
-Exit code: 0 if done and within every --threshold, 1 if not within, 2 for a mistake in what was given.
+The model runs on the measured pressures from the measured start and is compared with the measured state.
+Exit code: 0 if done and within every --threshold, 1 if not within, 2 for wrong input.
 """
 
 from __future__ import annotations
@@ -32,30 +32,48 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument('bag', help='folder of the bag, or a .mcap or .db3 file')
     made.add_argument('robot', help='shipped robot, or the path of a robot file')
-    made.add_argument('--horizon', type=float, default=0.1, help='of predictions ahead [s]; default 0.1')
-    made.add_argument('--start', type=float, default=0.0, help='leave out what is before [s]')
-    made.add_argument('--end', type=float, help='leave out what is after [s]')
-    made.add_argument('--rate', type=float, default=100.0, help='of the grid [Hz]; default 100')
-    made.add_argument('--source', choices=SOURCES, default='auto', help='auto: state, or else poses')
     made.add_argument(
-        '--bandwidth', type=float, default=10.0, help='of the smoothing of poses [Hz]; default 10'
+        '--horizon',
+        type=float,
+        default=0.1,
+        help='length of predictions ahead [s]; default 0.1',
+    )
+    made.add_argument('--start', type=float, default=0.0, help='skip data before this time [s]')
+    made.add_argument('--end', type=float, help='skip data after this time [s]')
+    made.add_argument('--rate', type=float, default=100.0, help='rate of the grid [Hz]; default 100')
+    made.add_argument(
+        '--source',
+        choices=SOURCES,
+        default='auto',
+        help='source of the state; auto: state, or else poses',
+    )
+    made.add_argument(
+        '--bandwidth',
+        type=float,
+        default=10.0,
+        help='bandwidth for smoothing poses [Hz]; default 10',
     )
     made.add_argument(
         '--threshold',
         action='append',
         default=[],
         metavar='VALUE[UNIT]',
-        help='fail if a total is larger; with a unit (rad, deg, m, mm) only the total of that kind; may be repeated',
+        help='fail if a total is larger; with a unit (rad, deg, m, mm) only the total of that kind; repeatable',
     )
     made.add_argument('--statistic', choices=STATISTICS, default='median', help='default median')
-    made.add_argument('--of', choices=('free', 'ahead'), default='free', help='run to judge; default free')
+    made.add_argument(
+        '--of',
+        choices=('free', 'ahead'),
+        default='free',
+        help='run to compare; default free',
+    )
     made.add_argument('--report', type=Path, metavar='HTML', help='default: <bag>_<robot>.html here')
-    made.add_argument('--no-report', action='store_true', help='print the tables only')
+    made.add_argument('--no-report', action='store_true', help='print only the tables')
     return made
 
 
 def thresholds(texts: list[str]) -> list[tuple[str, float]]:
-    """(unit or '', limit in SI) of each --threshold."""
+    """Return (unit or '', limit in SI) of each --threshold."""
     found = []
     for text in texts:
         match = re.fullmatch(r'([-+.\deE]+)\s*(rad|deg|mm|m)?', text)
@@ -65,7 +83,7 @@ def thresholds(texts: list[str]) -> list[tuple[str, float]]:
             value = -1.0
         if not match or not 0.0 <= value < float('inf'):
             raise ValueError(
-                f'--threshold: expected a number >= 0 with rad, deg, m, mm or nothing, got {text!r}'
+                f'--threshold: expected a number >= 0 with rad, deg, m, mm or no unit, got {text!r}'
             )
         unit, scale = UNITS[match[2]] if match[2] else ('', 1.0)
         found.append((unit, scale * value))
@@ -73,7 +91,7 @@ def thresholds(texts: list[str]) -> list[tuple[str, float]]:
 
 
 def judge(validation: Validation, options: argparse.Namespace) -> tuple[bool, str] | None:
-    """(passed, why) by the thresholds; None if there are none."""
+    """Return (passed, why) by the thresholds; None if there are none."""
     limits = thresholds(options.threshold)
     if not limits:
         return None

@@ -1,4 +1,4 @@
-"""Rates and accelerations from coordinates alone, without a model of the robot and without looking ahead."""
+"""Rates and accelerations from coordinates alone, causal and without a model of the robot."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from soft_dynamics.array import Array, as_array
 from soft_dynamics.reader import quantity
 
 ORDER = 3  # coordinate, rate, acceleration
-START = 100.0  # [-] how much faster than the noise at the cut-off the robot may be moving at the first sample
+START = 100.0  # [-] how much faster than the noise at the cut-off the robot may move at the first sample
 SECOND = (
-    12.0  # [-] how much narrower the gate is from the first sample to the second, where START is in its P
+    12.0  # [-] how much narrower the gate is from the first to the second sample, where START dominates P
 )
 
 
@@ -31,15 +31,19 @@ class Motion(NamedTuple):
 
 @dataclass(frozen=True)
 class DifferentiatorConfig:
-    """What is signal, what is noise, and what is wrong."""
+    """Bandwidth, noise and gate."""
 
-    bandwidth: float = quantity(10.0, unit='Hz', doc='what is faster is noise')
+    bandwidth: float = quantity(10.0, unit='Hz', doc='cut-off; faster motion counts as noise')
     noise: float = quantity(1e-3, unit='rad or m', doc='standard deviation of a sample')
     gate: float = quantity(
         60.0,
-        doc='samples further off than this many standard deviations are left out; a light tip that is let go is 50 off',
+        doc='drop samples further off than this many standard deviations; releasing a light tip reaches 50',
     )
-    timeout: float = quantity(0.25, unit='s', doc='without a sample let in, the next one is the new start')
+    timeout: float = quantity(
+        0.25,
+        unit='s',
+        doc='without an accepted sample, restart at the next one',
+    )
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -48,12 +52,12 @@ class DifferentiatorConfig:
 
 
 class Differentiator:
-    """Kalman filter of a point pushed by white jerk, one for each coordinate.
+    """Kalman filter with white jerk, one per coordinate.
 
-    Its jerk is tied to the noise and the interval of the samples, S = noise^2 dt w^6, so that at every sampling rate
-    it is the same third-order Butterworth filter with the cut-off w: no drift of a ramp or a parabola, and a delay
-    of 2/w for what is faster. Coordinates without a sample coast with growing variance; after `timeout` they stand.
-    Of two first samples that no motion connects the later one is the start.
+    The jerk is tied to the noise and the sampling interval, S = noise^2 dt w^6, so that at every sampling rate it is
+    the same third-order Butterworth filter with cut-off w: no lag of a ramp or a parabola, and a delay of 2/w for
+    faster motion. Coordinates without a sample coast with growing variance; after `timeout` they stand still. If no
+    motion connects the first two samples, the filter starts at the second.
     """
 
     def __init__(self, n: int, config: DifferentiatorConfig | None = None) -> None:
@@ -66,11 +70,11 @@ class Differentiator:
         self._P = np.tile(self._P0, (n, 1, 1))
         self._t = -math.inf
         self._last = np.full(n, -math.inf)  # time of the last sample of each coordinate
-        self._only_begun: npt.NDArray[np.bool_] = np.zeros(n, bool)  # by one sample
-        self.rejected = 0  # of single coordinates
+        self._only_begun: npt.NDArray[np.bool_] = np.zeros(n, bool)  # after one sample
+        self.rejected = 0  # single coordinates
 
     def feed(self, t: float, q: Any, observed: npt.NDArray[np.bool_] | None = None) -> None:
-        """Take coordinates at time t [s]; `observed` says which of them are measured. A late sample is a ValueError."""
+        """Take coordinates at time t [s]; `observed` marks the measured ones. Raises ValueError for a late sample."""
         z = as_array('q', q)
         if z.shape != self._last.shape:
             raise ValueError(f'q: expected shape {self._last.shape}, got {z.shape}')
@@ -94,23 +98,23 @@ class Differentiator:
 
     @property
     def taken_at(self) -> float:
-        """The time of the last sample of any coordinate that was let in, -inf if none was."""
+        """Time of the last accepted sample of any coordinate, or -inf."""
         return float(self._last.max())
 
     @property
     def is_complete(self) -> bool:
-        """Of every coordinate some sample was let in."""
+        """Whether every coordinate has had an accepted sample."""
         return bool(np.all(np.isfinite(self._last)))
 
     def estimate(self, t: float) -> Motion:
-        """The motion at time t [s], which is not before the last sample."""
+        """Return the motion at time t [s], which must not be before the last sample."""
         if not t >= self._t:
             raise ValueError(f't: expected at least {self._t:.6f} s, got {t:.6f}')
         x, P = self._predicted(t)
         return Motion(t, x[:, 0], x[:, 1], x[:, 2], np.concatenate([P[:, 0, 0], P[:, 1, 1]]))
 
     def follow(self, t: Any, q: Any, times: Any) -> tuple[Array, Array]:
-        """(q, qd) at rising times, from samples (n, nq) at t (n,), each from what was known by then."""
+        """Return (q, qd) at rising times from samples (n, nq) at t (n,), each from the samples up to then."""
         found, k = [], 0
         for now in times:
             while k < len(t) and t[k] <= now:
@@ -126,7 +130,7 @@ class Differentiator:
         F, Q = white_jerk(dt)
         x = self._x @ F.T
         lost = t - self._last > self._timeout
-        if lost.any():  # where it was when the time ran out
+        if lost.any():  # position at the time-out
             rest = np.clip(self._last + self._timeout - self._t, 0.0, dt)[:, None]
             stopped = self._x[:, :1] + rest * (self._x[:, 1:2] + 0.5 * rest * self._x[:, 2:])
             x[lost] = (stopped * [1.0, 0.0, 0.0])[lost]
@@ -134,7 +138,7 @@ class Differentiator:
 
 
 def white_jerk(dt: float) -> tuple[Array, Array]:
-    """(F, Q): how coordinate, rate and acceleration go on for dt, and what white jerk of density 1 adds to their P."""
+    """Return (F, Q): transition of coordinate, rate and acceleration over dt, and noise of white jerk of density 1."""
     F = np.array([[1.0, dt, 0.5 * dt * dt], [0.0, 1.0, dt], [0.0, 0.0, 1.0]])
     Q = np.array(
         [

@@ -1,4 +1,4 @@
-"""The differentiator of a whole recording: what it would say if it knew what comes next."""
+"""Fixed-interval smoother for recordings: the model of the differentiator, forwards and backwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Belief(NamedTuple):
 
 
 class Step(NamedTuple):
-    """How the last belief went on until now, without and with the sample of now."""
+    """A step of the filter: transition, prediction, and the belief with the new sample."""
 
     F: Array
     predicted: Belief
@@ -31,13 +31,13 @@ class Step(NamedTuple):
 def smoothed(
     t: Any, q: Any, times: Any, config: DifferentiatorConfig | None = None, observed: Any = None
 ) -> list[Motion]:
-    """The motion at rising times (k,), each from all samples q (n, nq) at rising t (n,) [s], before and after it.
+    """Return the motion at rising times (k,), each from all samples q (n, nq) at rising t (n,) [s].
 
-    Fixed-interval smoother (Rauch, Tung, Striebel) of the differentiator's model: white jerk of density
-    S = noise^2 dt w^6, here with dt the usual (median) interval. At even intervals it damps a sine of frequency f by
-    1/(1 + (f/bandwidth)^6) and delays nothing. Intervals may be uneven; in a gap the curve has the least jerk, and its
-    variance says how far it may be off. `observed` (n, nq) says what was measured; a sample beyond the gate is left out
-    unless none was let in for the timeout. ValueError for times that are not within the samples'.
+    Fixed-interval smoother (Rauch, Tung, Striebel) with the differentiator's model: white jerk of density
+    S = noise^2 dt w^6, with dt the median interval. At even intervals it damps a sine of frequency f by
+    1/(1 + (f/bandwidth)^6), without delay. Intervals may be uneven; a gap is bridged by the curve of least jerk, with
+    the variance inside the gap. `observed` (n, nq) marks the measured samples. Samples beyond the gate are dropped
+    unless none was accepted for the timeout. Raises ValueError for times outside those of the samples.
     """
     config = config or DifferentiatorConfig()
     t, q, times = as_array('t', t), as_array('q', q), as_array('times', times)
@@ -48,7 +48,7 @@ def smoothed(
         raise ValueError(f'q, observed: expected shape ({t.size}, nq), got {q.shape}, {seen.shape}')
     if times.ndim != 1 or np.any(np.diff(times) <= 0.0) or np.any((times < t[0]) | (times > t[-1])):
         raise ValueError(
-            f'times: expected rising ones from {t[0]:.6f} to {t[-1]:.6f} s, got shape {times.shape}'
+            f'times: expected rising times from {t[0]:.6f} to {t[-1]:.6f} s, got shape {times.shape}'
         )
     w, grid = 2.0 * math.pi * config.bandwidth, np.union1d(t, times)
     beliefs = _backwards(_forwards(w, config, grid, t, q, seen))
@@ -63,7 +63,7 @@ def smoothed(
 def _forwards(
     w: float, config: DifferentiatorConfig, grid: Array, t: Array, q: Array, seen: npt.NDArray[np.bool_]
 ) -> list[Step]:
-    """Kalman filter over the times of the grid, those of the samples among them; begins at the first that is seen."""
+    """Run the Kalman filter over the grid, which includes the sample times; start at the first observed sample."""
     noise2, row = config.noise**2, {now: k for k, now in enumerate(t.tolist())}
     density = noise2 * w * float(np.median(np.diff(t)))
     x: Array = np.zeros((q.shape[1], ORDER))

@@ -1,4 +1,4 @@
-"""State from poses alone: coordinates by the inverses of the models, rates by the differentiator."""
+"""State from poses alone: coordinates by inverse kinematics, rates by the differentiator."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .differentiator import Differentiator, DifferentiatorConfig, Motion
 
 
 class PoseDifferentiator:
-    """For robots without a trusted model. Poses of one time belong together; what comes later than others is left out.
+    """Estimates the state of robots without a trusted model. Poses of one time belong together; late poses are dropped.
 
-    max_residual [m]: a set of poses that the kinematics miss by more is left out too, its bodies in `unexplained`; so
-    is one that they miss by half a radian.
-    Segments without a body at both ends are left out: one pose across two of them tells their bends badly, and near the
-    straight pose not at all. sensors: the bodies that will be fed, if not all of the robot file; ValueError if they
-    leave such segments.
+    max_residual [m]: drop a set of poses that the kinematics miss by more, or by half a radian, and list its bodies in
+    `unexplained`.
+    Segments without a body at both ends are not estimated: one pose across two segments determines their bends badly,
+    and near the straight pose not at all. sensors: the bodies that will be fed, if not all of the robot file;
+    ValueError if they leave such segments.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class PoseDifferentiator:
         if open_coordinates.size:
             raise ValueError(
                 f'{robot.name}: the differentiator needs a tracked body at the end of every soft segment; '
-                f'{", ".join(bodies) or "none"} leave {robot.coordinate_names[open_coordinates[0]]} open'
+                f'{", ".join(bodies) or "no body"} cannot determine {robot.coordinate_names[open_coordinates[0]]}'
             )
         self._differentiator = Differentiator(robot.nq, config)
         self._max_residual = max_residual
@@ -58,34 +58,34 @@ class PoseDifferentiator:
 
     @property
     def located(self) -> bool:
-        """Poses that tell all coordinates were let in."""
+        """Whether accepted poses determine all coordinates."""
         self._flush()
         return self._differentiator.is_complete
 
     @property
     def shown_at(self) -> float:
-        """When the last poses that were let in had been measured, -inf if none were."""
+        """Time of measurement of the last accepted poses, or -inf."""
         self._flush()
         return self._differentiator.taken_at
 
     accepted_at = shown_at
 
-    is_explained = True  # what is not has been left out
+    is_explained = True  # others were dropped
 
     @property
     def tally(self) -> tuple[int, int]:
-        """How many poses were let in, and how many came too late or in a set that nothing explains."""
+        """How many poses were accepted, and how many were late or unexplained."""
         return self._let_in, self.too_late + self.unexplained
 
     def feed_pose(self, t: float, sensor: str, X_WS: Any) -> None:
-        """Pose of a tracked body in the world of ROS."""
+        """Take the pose of a tracked body in the ROS world."""
         self.feed_poses(t, {sensor: X_WS})
 
     def feed_poses(self, t: float, X_WS: Mapping[str, Any]) -> None:
-        """Poses of several tracked bodies at one time."""
+        """Take the poses of several tracked bodies at one time."""
         if not math.isfinite(t):
             raise ValueError(f't: expected a finite time, got {t}')
-        self._tracking.frame_poses(X_WS)  # refuses what is no pose of this robot
+        self._tracking.frame_poses(X_WS)  # rejects invalid poses
         if t < self._t:
             self.too_late += len(X_WS)
             return
@@ -95,13 +95,13 @@ class PoseDifferentiator:
         self._poses.update(X_WS)
 
     def estimate(self, t: float) -> Motion:
-        """The motion at time t [s], or at that of the last poses if it is later. ValueError until all is known."""
+        """Return the motion at time t [s], or at the last poses if later. ValueError until all are known."""
         if not self.located:
-            raise ValueError('estimate: no poses were let in yet that tell all coordinates')
+            raise ValueError('estimate: the accepted poses do not determine all coordinates yet')
         return self._differentiator.estimate(max(t, self._t))
 
     def report(self) -> dict[str, object]:
-        """How the estimate is doing, for people."""
+        """Return statistics for diagnostics."""
         rejected = self._differentiator.rejected
         return {'too late': self.too_late, 'unexplained': self.unexplained, 'rejected': rejected}
 
@@ -123,11 +123,11 @@ class PoseDifferentiator:
         self._let_in += len(poses) * (self._differentiator.taken_at == self._t)
 
     def _determined(self, bodies: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-        """Which coordinates these bodies tell: those of segments that are the only soft one between two of them."""
+        """Return which coordinates these bodies determine: of each soft segment alone between two of them."""
         if bodies not in self._spans:
             robot, start = self._tracking.robot, self._tracking.coordinates_before
             known = np.zeros(robot.nq, dtype=bool)
-            known[: start(0)] = True  # of a base that moves: seen or given
+            known[: start(0)] = True  # of a moving base: seen or given
             frames = sorted({0, *(frame_index(robot, self._tracking.sensors[name]) for name in bodies)})
             for first, last in itertools.pairwise(frames):
                 soft = [s for s in robot.description.segments[first:last] if s.moves]

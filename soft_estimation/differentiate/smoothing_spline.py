@@ -1,4 +1,4 @@
-"""Recorded samples to a smooth curve and its derivatives, without delay: for recordings, which know what comes next."""
+"""Smoothing spline for recordings: a smooth curve and its derivatives, without delay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from soft_dynamics.array import as_array
 
 
 def smoothing_spline(t: Any, values: Any, bandwidth: float) -> CubicSpline:
-    """Natural cubic spline g near values (n, m) at rising times t (n,) [s], which need not be evenly spaced.
+    """Natural cubic spline g near values (n, m) at rising times t (n,) [s], evenly spaced or not.
 
         sum (values - g)^2 + lam int g''^2 dt -> min,       lam = 1/(dt w^4),  w = 2 pi bandwidth [Hz]
 

@@ -1,4 +1,4 @@
-"""Unknown numbers of a robot file from recordings: four papers' ways, and a better default."""
+"""Parameter identification from recordings: the methods of four papers and a default."""
 
 from .budget import Options
 from .identify import METHODS, Identification, identify, problem_of

@@ -1,4 +1,4 @@
-"""What a search may spend, and how it tells how far it is."""
+"""Budget and progress of a search."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from soft_dynamics.atomic_files import read_bounded, write_whole
 from soft_dynamics.reader import quantity
 
 CHECKPOINT_SIZE = 64 * 2**20  # [bytes] a thousand particles with a hundred unknowns take 8 MB
-Report = Callable[[float, str], None]  # part done (0 to 1), and the best so far in words
+Report = Callable[[float, str], None]  # fraction done (0 to 1), and the best so far in words
 
 
 @dataclass(frozen=True)
 class Options:
     """The budget of a search."""
 
-    starts: int = quantity(4, doc='of least_squares: the file, then random ones')
-    trials: int = quantity(
-        400, doc='runs of the model that jensen and godage may take; steps of particles of mehl'
-    )
-    seed: int = quantity(0, doc='of everything random')
+    starts: int = quantity(4, doc='number of starts of least_squares: the file, then random ones')
+    trials: int = quantity(400, doc='limit of model runs of jensen and godage, and of particle steps of mehl')
+    seed: int = quantity(0, doc='seed of all random numbers')
     storage: str = quantity(
         '',
         doc="jensen: URL of Optuna's storage, sqlite or PostgreSQL; default: a sqlite file beside the output, "
-        'or none when called from Python',
+        'or none if called from Python',
     )
 
     def __post_init__(self) -> None:
@@ -38,7 +36,7 @@ class Options:
 
 
 class Checkpoint:
-    """What a search has found so far, in a file that survives a kill. Damaged or of another problem, it is ignored."""
+    """Progress of a search in a file that survives a kill. A damaged or foreign file is ignored."""
 
     def __init__(self, path: Path | None, fingerprint: str) -> None:
         self._path, self._fingerprint = path, fingerprint
@@ -61,5 +59,5 @@ class Checkpoint:
 
 
 def _digest(state: dict[str, Any]) -> str:
-    """By which a file that is damaged, or that something else wrote, is told."""
+    """Return the checksum that reveals a damaged or foreign file."""
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()

@@ -1,9 +1,9 @@
-"""A free swing as a sum of damped sinusoids, whose derivatives are known without differentiating noise.
+"""A free swing as a sum of damped sinusoids, which can be differentiated without amplifying noise.
 
     y_i(t) = o_i + sum_j e^(-b_j t) (a_ij cos(w_j t) + c_ij sin(w_j t)/w_j)          [Wang, sec. IV-A.3, one term each]
 
-The decays and frequencies belong to the robot, so that all coordinates share them; a pair of real poles (w^2 < 0) is an
-overdamped mode. First poles by the matrix pencil, then nonlinear least squares with the amplitudes eliminated.
+All coordinates share decays and frequencies, which belong to the robot; a pair of real poles (w^2 < 0) is an overdamped
+mode. Poles come from the matrix pencil method, then nonlinear least squares with eliminated amplitudes.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from scipy import optimize
 
 from soft_dynamics.array import Array
 
-GAIN = 0.8  # one more mode must bring the error below this part of what it was, or it is only noise
+GAIN = 0.8  # another mode must reduce the error to below this fraction, or it fits noise
 PENCIL_SAMPLES = 300
 
 
 class Swing(NamedTuple):
-    """Smooth motion at the samples, the modes (b, b^2 + w^2) (count, 2), and the rms error of the fit."""
+    """Smooth motion at the samples, the modes (b, b^2 + w^2) (count, 2), and the RMS error of the fit."""
 
     q: Array
     qd: Array
@@ -30,7 +30,7 @@ class Swing(NamedTuple):
 
 
 def fit_swing(t: Array, y: Array, most: int) -> Swing:
-    """Fit (n, m) samples with as many modes as help, up to `most`."""
+    """Fit (n, m) samples with as many modes as improve the fit, at most `most`."""
     best: Swing | None = None
     for count in range(1, most + 1):
         start = _pencil(t, y, count)
@@ -49,7 +49,7 @@ def fit_swing(t: Array, y: Array, most: int) -> Swing:
 
 
 def _basis(t: Array, modes: Array) -> Array:
-    """(3, n, 1 + 2 count): the functions and their first two derivatives."""
+    """Return (3, n, 1 + 2 count): the functions and their first two derivatives."""
     columns = [np.stack([np.ones_like(t), np.zeros_like(t), np.zeros_like(t)])]
     for b, c in modes:
         root = np.sqrt(complex(c - b * b)) or 1e-9
@@ -77,7 +77,7 @@ def _swing(t: Array, y: Array, modes: Array) -> Swing:
 
 
 def _pencil(t: Array, y: Array, count: int) -> Array:
-    """First (b, c) of the modes: shift-invariance of the dominant subspace of a Hankel matrix of all coordinates."""
+    """Return initial (b, c) of the modes, by shift-invariance of the dominant subspace of a Hankel matrix."""
     thin = max(1, y.shape[0] // PENCIL_SAMPLES)
     sample, dt = y[::thin], float(t[1] - t[0]) * thin
     width = sample.shape[0] // 2

@@ -1,4 +1,4 @@
-"""From a robot file and recordings to a new robot file: the methods in one table, and what they have in common."""
+"""From a robot file and recordings to a new robot file: the table of methods and what they share."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Search = Callable[[Problem, Options, Report, Checkpoint], Array]
 
 
 class Method(NamedTuple):
-    """How to search, and what for unless the user says."""
+    """A method: its search and its default keys."""
 
     search: Search
     keys: Callable[[Description], list[str]]
     summary: str
     aside: Callable[[Problem], dict[int, float]] = (
         lambda problem: {}
-    )  # std of what is not found from the motion
+    )  # standard deviations that do not come from the motion
 
 
 METHODS = {
@@ -46,9 +46,9 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Identification:
-    """What was found: x (p,) of the unknowns, their uncertainty, and the robot with them.
+    """Result: x (p,) of the unknowns, their uncertainty, and the robot with them.
 
-    error is the root mean square of the free runs' deviation (nq,) [rad or m], and before what it was with the file.
+    error is the RMS deviation of the free runs (nq,) [rad or m]; before is that with the values of the file.
     """
 
     method: str
@@ -61,12 +61,12 @@ class Identification:
 
     @property
     def values(self) -> Array:
-        """(p,) in the units of the file."""
+        """Values (p,) in the units of the file."""
         return np.array([p.value(x) for p, x in zip(self.parameters, self.x, strict=True)])
 
 
 def unknowns(robot: Description, method: str, keys: Sequence[str] = ()) -> tuple[Parameter, ...]:
-    """What a method searches for. Raises ValueError for a method or key that does not exist."""
+    """Return the unknowns of a method. Raises ValueError for an unknown method or key."""
     if method not in METHODS:
         raise ValueError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
     if method == 'mehl' and keys:
@@ -81,9 +81,9 @@ def problem_of(
     keys: Sequence[str] = (),
     **settings: float,
 ) -> Problem:
-    """The problem that a method solves; `settings` are those of `Problem`.
+    """Return the problem that a method solves; `settings` are those of `Problem`.
 
-    Raises ValueError for a method or key that does not exist, and for recordings of another robot.
+    Raises ValueError for an unknown method or key, and for recordings of another robot.
     """
     return Problem(robot, unknowns(robot, method, keys), tuple(recordings), **settings)
 
@@ -95,11 +95,11 @@ def identify(
     report: Report = lambda part, note: None,
     checkpoint: Path | None = None,
 ) -> Identification:
-    """Find the unknowns. A `checkpoint` file of a search that was killed is taken up again.
+    """Find the unknowns. Resume from the `checkpoint` file of an interrupted search.
 
-    It stays: who called removes it when the result is safe.
+    The file remains; the caller removes it once the result is saved.
 
-    Raises ValueError if the recordings cannot serve the method.
+    Raises ValueError if the recordings do not suit the method.
     """
     store = Checkpoint(checkpoint, f'{method} {problem.fingerprint}')
     x = METHODS[method].search(problem, options or Options(), report, store)
@@ -107,7 +107,7 @@ def identify(
         uncertainty = assess(problem, x, METHODS[method].aside(problem))
     except SoftRobotError as error:
         unknown = np.full(x.size, math.nan)
-        uncertainty = Uncertainty(unknown, (f'uncertainty is not known: {error}',))
+        uncertainty = Uncertainty(unknown, (f'no uncertainty: {error}',))
     return Identification(
         method,
         problem.parameters,
@@ -120,7 +120,7 @@ def identify(
 
 
 def free_run_rms(problem: Problem, x: Array) -> Array:
-    """Root mean square deviation (nq,) of the free runs from their measured starts; nan if the model cannot run."""
+    """Return the RMS deviation (nq,) of free runs from their measured starts; nan if the model cannot run."""
     if not math.isfinite(problem.error(x)):
         return np.full(problem.recordings[0].q.shape[1], math.nan)
     deviations = np.concatenate(list(problem.deviations(x)))

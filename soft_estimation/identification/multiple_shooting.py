@@ -1,8 +1,8 @@
-"""Residuals of free runs in windows, with the start of every window an unknown too, and their exact slopes.
+"""Residuals of free runs in windows, with the start of every window as an unknown, and their exact gradients.
 
-A measured start is noisy, and its rate most of all; were it taken as true, springs and dampers would have to make up
-for it. So each window has its own start, found together with the unknowns of the robot (multiple shooting without the
-condition that windows join: the model is not perfect, and a joined run would hide where it is not).
+A measured start is noisy, especially its rate. If the fit took it as true, springs and dampers would compensate for the
+noise. So each window has its own start, estimated with the unknowns of the robot: multiple shooting without continuity
+between windows, because a continuous run would hide where the model is wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FAR = 1e3  # residual of a model that cannot run
 
 
 class Shooting:
-    """The function and Jacobian that `scipy.optimize.least_squares` asks for, of z = (x, starts of the windows)."""
+    """Function and Jacobian for `scipy.optimize.least_squares`, of z = (x, starts of the windows)."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -37,11 +37,11 @@ class Shooting:
         return 2 * self.problem.moving.size
 
     def begin(self, x: Array) -> Array:
-        """z with the measured starts."""
+        """Return z with the measured starts."""
         return np.concatenate([x, np.zeros(self.per_window * len(self.problem.windows))])
 
     def residuals(self, z: Array) -> Array:
-        """Model less measurement per spread, of all samples of all windows."""
+        """Return scaled model minus measurement, for all samples of all windows."""
         problem, parts = self.problem, []
         try:
             self._simulate(z)
@@ -55,7 +55,7 @@ class Shooting:
         return np.concatenate(parts)
 
     def jacobian(self, z: Array) -> Array:
-        """d residuals / dz; zero where the model cannot run."""
+        """Return d residuals / dz; zero where the model cannot run."""
         try:
             blocks = self.blocks(z)
         except SoftRobotError:
@@ -72,9 +72,9 @@ class Shooting:
         return J
 
     def blocks(self, z: Array) -> list[tuple[Array, Array]]:
-        """Of every window, the slopes of its residuals with respect to x and to its own start.
+        """Return for every window the gradients of its residuals with respect to x and to its own start.
 
-        Raises SoftRobotError if the model cannot run, or has no slopes along a run.
+        Raises SoftRobotError if the model cannot run, or has no derivatives along a run.
         """
         problem, moving = self.problem, self.problem.moving
         x = z[: self.p]
@@ -92,7 +92,7 @@ class Shooting:
         return blocks
 
     def _simulate(self, z: Array) -> Robot:
-        """Run all windows, unless that was done for this z already; return the robot."""
+        """Run all windows unless this was done for this z; return the robot."""
         problem, x = self.problem, z[: self.p]
         robot = problem.robot(x)
         if self._z is not None and np.array_equal(z, self._z):

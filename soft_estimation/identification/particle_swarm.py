@@ -1,4 +1,4 @@
-"""Particle swarm: points that fly towards the best place each has seen and the best that any has."""
+"""Particle swarm optimisation: particles move towards their own best place and the best of all."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from soft_dynamics.array import Array
 
 INERTIA, OWN, COMMON = 0.7298, 1.4962, 1.4962  # Clerc and Kennedy's constriction
-STALLED = 15  # steps without a better place, after which the swarm has settled
-BETTER = 1e-9  # relative gain that counts as better
+STALLED = 15  # steps without improvement after which the swarm has converged
+BETTER = 1e-9  # relative gain that counts as improvement
 
 
 def minimise(
@@ -23,7 +23,10 @@ def minimise(
     state: dict[str, Any] | None = None,
     after: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> tuple[Array, float]:
-    """The best place within bounds (low, high), and its cost. `state`, as `after` gets it at every step, goes on."""
+    """Return the best place within bounds (low, high), and its cost.
+
+    state: resume from this; `after` gets it at every step.
+    """
     low, high = bounds
     state = dict(state) if state else _begin(cost, low, high, particles, seed)
     rng = np.random.default_rng([seed, state['step']])

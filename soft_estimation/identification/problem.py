@@ -1,4 +1,4 @@
-"""What every method works on: a robot with unknowns, recordings of it, and the model's free run beside them."""
+"""The problem of every method: a robot with unknowns, its recordings, and free runs of the model."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ from .unknowns import LAGS, Parameter, apply
 
 TINY = 1e-30
 SHORT = 3  # samples that a filter needs
-LEAST_SPREAD = 0.05  # a coordinate counts as if it had moved at least this part of the one that moved most
+LEAST_SPREAD = (
+    0.05  # a coordinate counts as if it had moved at least this fraction of the one that moved most
+)
 
 
 class Window(NamedTuple):
-    """Rows of a recording that the model runs through freely."""
+    """Rows of a recording for one free run."""
 
     recording: int
     rows: slice
 
 
 class Run(NamedTuple):
-    """A free run under pressures u at its own times t; each `every`-th (an even number) is one of the recording."""
+    """A free run under pressures u at its own times t; each `every`-th sample (even) belongs to the recording."""
 
     t: Array
     q: Array
@@ -50,14 +52,14 @@ class Run(NamedTuple):
 class Problem:
     """Unknowns x (p,) of a robot and the recordings to find them from.
 
-    window [s]: how long the model runs freely before it starts anew from the measurement; longer than the recordings
-    means from their start to their end. step [s]: of the simulation, at most.
+    window [s]: length of a free run before the next one starts from the measurement; longer than the recordings means
+    from start to end. step [s]: largest step of the simulation.
 
-    A recording whose motion went through a filter is compared with a run that went through the same: else the filter
-    would pass for damping.
+    A filtered recording is compared with a run that passes the same filter; otherwise the filter would look like
+    damping.
 
-    Recorded pressures are those of the sensors, which the chambers follow with fill_lag and vent_lag; if `valve_lag` is
-    an unknown, they are commands, or pressures in the lines, which those follow with that lag. [Mehl, sec. V]
+    Recorded pressures are those of the sensors, which the chambers follow with fill_lag and vent_lag. If `valve_lag` is
+    an unknown, they are commands or pressures in the lines, and the others follow with that lag.  [Mehl, sec. V]
     """
 
     description: Description
@@ -83,13 +85,13 @@ class Problem:
                     raise ValueError(f'{name}: {robot.name} has {width} columns, got {array.shape[1]}')
 
     def robot(self, x: Array) -> Robot:
-        """The robot, driven by pressures in its chambers, as `pressures` gives them."""
+        """Return the robot, driven by the chamber pressures of `pressures`."""
         found = apply(self.description, self.parameters, x)
         return Robot(replace(found, actuation=replace(found.actuation, fill_lag=0.0, vent_lag=0.0)))
 
     @cached_property
     def start(self) -> Array:
-        """The unknowns as they are in the file."""
+        """The unknowns at the values of the file."""
         return np.zeros(len(self.parameters))
 
     @cached_property
@@ -102,13 +104,13 @@ class Problem:
 
     @cached_property
     def moving(self) -> npt.NDArray[np.intp]:
-        """Which coordinates the dynamics decides: all but those of a base that somebody moves."""
+        """Indices of the coordinates that the dynamics determines: all but those of a moving base."""
         first = 6 if self.description.base.type == 'prescribed' else 0
         return np.arange(first, self.recordings[0].q.shape[1])
 
     @cached_property
     def spread(self) -> Array:
-        """(nq,) by which deviations are divided: how much each coordinate moved."""
+        """Scales (nq,) of the deviations: how much each coordinate moved."""
         moved: Array = np.std(np.concatenate([recording.q for recording in self.recordings]), axis=0)
         largest = moved[self.moving].max()
         if not largest > 0.0:
@@ -117,7 +119,7 @@ class Problem:
 
     @cached_property
     def windows(self) -> list[Window]:
-        """Pieces of about the same length; neighbours share a row."""
+        """Windows of about the same length; neighbours share a row."""
         pieces = []
         for k, recording in enumerate(self.recordings):
             count = max(1, math.ceil(recording.duration / self.window - 1e-6))
@@ -127,15 +129,15 @@ class Problem:
 
     @cached_property
     def lags(self) -> dict[int, str]:
-        """Places of lags among the unknowns, and which they are."""
+        """Indices of the lags among the unknowns, and their names."""
         return {k: p.targets[0].owner for k, p in enumerate(self.parameters) if p.targets[0].owner in LAGS}
 
     def pressures(self, x: Array) -> list[Array]:
-        """Pressures in the chambers, of every recording."""
+        """Return the chamber pressures of every recording."""
         return [np.ascontiguousarray(p.real) for p in self._followed(x, None)]
 
     def pressure_slopes(self, x: Array) -> dict[int, list[Array]]:
-        """d pressures / dx of every lag among the unknowns, by a step along the imaginary axis."""
+        """Return d pressures / dx of every lag among the unknowns, by a complex step."""
         return {k: [p.imag / TINY for p in self._followed(x, k)] for k in self.lags}
 
     def _followed(self, x: Array, nudged: int | None) -> list[Any]:
@@ -155,7 +157,7 @@ class Problem:
         return found
 
     def run(self, robot: Robot, window: Window, pressure: Array, start: Any = None) -> Run:
-        """The model from `start` (q, qd), or from the measured one, through a window of its recording."""
+        """Simulate a window from `start` (q, qd), or from the measured start."""
         recording, rows = self.recordings[window.recording], window.rows
         q0, qd0 = start if start is not None else (recording.q[rows][0], recording.qd[rows][0])
         times = recording.t[rows]
@@ -170,7 +172,7 @@ class Problem:
         return Run(t, motion.q, motion.qd, motion.inputs, every)
 
     def at_samples(self, window: Window, every: int, values: Array) -> Array:
-        """What a run has at its own times (first axis), at those of the recording, and filtered as that is."""
+        """Return values of a run (first axis) at the times of the recording, filtered like it."""
         recording, sampled = self.recordings[window.recording], values[::every]
         if recording.bandwidth is None or len(sampled) < SHORT:
             return sampled
@@ -179,7 +181,7 @@ class Problem:
         return np.asarray(smooth(smooth.x)).reshape(sampled.shape)
 
     def deviations(self, x: Array) -> Iterator[Array]:
-        """Model less measurement (n, nq), window by window, from the measured start of each.
+        """Return model minus measurement (n, nq), window by window, from the measured start of each.
 
         Raises NotConverged if the model cannot run.
         """
@@ -191,7 +193,7 @@ class Problem:
             yield q - self.recordings[window.recording].q[window.rows]
 
     def error(self, x: Array, power: int = 2) -> float:
-        """Free-run error per spread: root mean square (power 2), or mean (1); infinite where the model cannot run."""
+        """Return the scaled free-run error: RMS (power 2), or mean (1); infinite if the model cannot run."""
         try:
             scaled = np.concatenate([deviation / self.spread for deviation in self.deviations(x)])
         except NotConverged:
@@ -201,7 +203,7 @@ class Problem:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes with anything that changes the answer."""
+        """A hash of everything that affects the result."""
         bandwidths = [recording.bandwidth for recording in self.recordings]
         settings = (self.description, self.parameters, self.window, self.step, bandwidths)
         digest = hashlib.sha256(repr(settings).encode())
@@ -212,7 +214,7 @@ class Problem:
 
 
 def follow_evenly(command: Array, dt: float, lag: complex) -> Any:
-    """Pressures that follow commands (n, m), dp/dt = (command - p)/lag, from equilibrium; exact for straight pieces."""
+    """Return pressures from commands (n, m), dp/dt = (command - p)/lag, from equilibrium; exact for linear pieces."""
     decay = np.exp(-dt / lag)
     part = lag / dt * (1.0 - decay)
     return lfilter([1.0 - part, part - decay], [1.0, -decay], command - command[0], axis=0) + command[0]

@@ -1,10 +1,10 @@
-"""How a free run changes with its unknowns and its start: the variational equation, on the exact derivatives.
+"""Sensitivity of a free run to its unknowns and its start: the variational equation with exact derivatives.
 
     S' = A S + F,   A = d(qd, qdd)/d(q, qd),   F = dqdd/dx = M^-1 (dtau/dx - d inverse_dynamics/dx)
 
 integrated by Lobatto IIIC over two steps of the run at a time (order 4, L-stable, as stiff arms need). A comes from
-`Robot.linearize`. F is a difference of two robots: exact, and not only to first order, for all that the forces are
-linear in (stiffness, damping, mass, gains).
+`Robot.linearize`. F is the difference of two robots, which is exact for parameters in which the forces are linear
+(stiffness, damping, mass, gains).
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from .problem import Problem, Run, Window
 LOBATTO_A = (
     np.array([[2, -4, 2], [2, 5, -1], [2, 8, 2]]) / 12
 )  # at the start, middle and end   [Hairer, table IV.5.12]
-DELTA = 1e-3  # of an unknown
-NUDGE = 1e-6  # [rad or m] of a coordinate, for forces that turn with the robot
+DELTA = 1e-3  # step of an unknown
+NUDGE = 1e-6  # [rad or m] step of a coordinate, for forces that depend on the pose
 FOLLOWERS = ('tip_wrench', 'end_force')
 
 
 class Slopes(NamedTuple):
-    """At the samples of a window: dq/dx (n, nq, p) and dq/d(q0, qd0) (n, nq, 2 nq)."""
+    """Derivatives at the samples of a window: dq/dx (n, nq, p) and dq/d(q0, qd0) (n, nq, 2 nq)."""
 
     parameters: Array
     start: Array
 
 
 class States(NamedTuple):
-    """The states of a run, with the pressures in the chambers and what they do."""
+    """States of a run, with the chamber pressures and their forces."""
 
     q: Array
     qd: Array
     qdd: Array
     u: Array
-    lagged: dict[int, Array]  # slopes of the pressures with respect to lags, by the places of these
+    lagged: dict[int, Array]  # derivatives of the pressures with respect to lags, by index of the lag
     actuation: Array
 
 
 def slopes(problem: Problem, x: Array, robot: Robot, window: Window, run: Run) -> Slopes:
-    """Slopes of a run of `problem` with the unknowns x.
+    """Return the sensitivities of a run of `problem` with the unknowns x.
 
     Raises SingularInertia if the accelerations are not determined along it.
     """
@@ -67,7 +67,7 @@ def slopes(problem: Problem, x: Array, robot: Robot, window: Window, run: Run) -
 
 
 def _propagators(h: Array, A: Array, F: Array) -> tuple[Array, Array]:
-    """(P, R) of every step h (count,), S_next = P S + R, from A and F at its start, middle and end."""
+    """Return (P, R) of every step h (count,), S_next = P S + R, from A and F at its start, middle and end."""
     size, p, count = A.shape[1], F.shape[2], h.size
     a = LOBATTO_A[:, :, None, None, None] * h[None, None, :, None, None]
     left, right = np.empty((count, 3 * size, 3 * size)), np.zeros((count, 3 * size, size + p))
@@ -92,7 +92,7 @@ def _states(problem: Problem, x: Array, robot: Robot, window: Window, run: Run) 
 
 
 def _turning(robot: Robot, states: States) -> Array:
-    """d(actuation(q) u)/dq, which `linearize` does not know because it takes the forces as given."""
+    """Return d(actuation(q) u)/dq, which `linearize` omits because it takes the forces as given."""
     columns = []
     for k in range(robot.nq):
         nudge = NUDGE * np.eye(robot.nq)[k]
@@ -102,7 +102,7 @@ def _turning(robot: Robot, states: States) -> Array:
 
 
 def force_slopes(problem: Problem, x: Array, states: States) -> Array:
-    """d(tau - inverse_dynamics)/dx (count, nq, p) at fixed motion."""
+    """Return d(tau - inverse_dynamics)/dx (count, nq, p) at fixed motion."""
     columns = []
     for k, parameter in enumerate(problem.parameters):
         if k in states.lagged:
@@ -116,6 +116,6 @@ def force_slopes(problem: Problem, x: Array, states: States) -> Array:
 
 
 def unbalanced(robot: Robot, states: States) -> Array:
-    """Force of the pressures less the force that the motion takes."""
+    """Return the force of the pressures minus the force that the motion needs."""
     force: Array = np.einsum('kij,kj->ki', robot.actuation(states.q), states.u)
     return force - robot.inverse_dynamics(states.q, states.qd, states.qdd)

@@ -1,4 +1,4 @@
-"""How well the recordings determine the unknowns, whatever method found them."""
+"""Uncertainty of the unknowns, for any method."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from .multiple_shooting import Shooting
 from .problem import Problem
 from .unknowns import Parameter
 
-WIDE = 0.2  # a standard deviation beyond this part of the value is worth a warning
-ALIKE = (
-    0.02  # how much less a change of several unknowns shows than of each alone when they cannot be told apart
-)
-PART = 0.2  # of such a change, from which on an unknown belongs to it
-NOTHING = 1e-8  # slope, of the largest, below which an unknown does not show at all
-EDGE = 1e-3  # part of the range within which an unknown is at its end
-START_STEPS = 8  # evaluations to find the starts of the windows
+WIDE = 0.2  # relative standard deviation from which to warn
+ALIKE = 0.02  # unknowns cannot be separated if a joint change shows this much less than single ones
+PART = 0.2  # share of such a change from which an unknown is part of it
+NOTHING = 1e-8  # gradient, relative to the largest, below which an unknown has no effect
+EDGE = 1e-3  # fraction of the range within which an unknown is at its bound
+START_STEPS = 8  # evaluations for finding the starts of the windows
 
 
 @dataclass(frozen=True)
@@ -34,12 +32,13 @@ class Uncertainty:
 
 
 def assess(problem: Problem, x: Array, known: Mapping[int, float] | None = None) -> Uncertainty:
-    """Standard deviations of x, with the starts of the windows unknown too.
+    """Return standard deviations of x, with the starts of the windows unknown too.
 
-    known: standard deviations of unknowns found from something else than the motion, by place; they do not vary here.
+    known: standard deviations of unknowns that come from something else than the motion, by index; they do not vary
+    here.
 
-    Covariance H^-1 S H^-1 with H = J^T J and S that of J^T r summed over lags: a model's error lasts, and does not
-    average out like noise.                                                        [Newey and West, Econometrica 1987]
+    Covariance H^-1 S H^-1 with H = J^T J and S that of J^T r summed over lags, because model errors are correlated and
+    do not average out like noise.                                                 [Newey and West, Econometrica 1987]
     """
     shooting = Shooting(problem)
     z = _settle(shooting, x)
@@ -71,7 +70,7 @@ def assess(problem: Problem, x: Array, known: Mapping[int, float] | None = None)
 
 
 def _settle(shooting: Shooting, x: Array) -> Array:
-    """z with the best starts of the windows for this x."""
+    """Return z with the best starts of the windows for this x."""
     head = shooting.p
     fit = optimize.least_squares(
         lambda tail: shooting.residuals(np.concatenate([x, tail])),
@@ -84,13 +83,13 @@ def _settle(shooting: Shooting, x: Array) -> Array:
 
 
 def _range(A: Array) -> Array:
-    """Orthonormal basis of what the columns of A span."""
+    """Return an orthonormal basis of the column space of A."""
     U, s, _ = np.linalg.svd(A, full_matrices=False)
     return U[:, s > 1e-10 * s[0]] if s.size and s[0] > 0.0 else U[:, :0]
 
 
 def summed(pulls: Sequence[Array]) -> Array:
-    """Covariance of the sum of pulls (n, p) of all windows, with Bartlett's weights over lags up to n^(1/2)."""
+    """Return the covariance of the sum of pulls (n, p) of all windows, Bartlett weights over lags up to n^(1/2)."""
     total = np.zeros((pulls[0].shape[1],) * 2)
     for pull in pulls:
         total += pull.T @ pull
@@ -109,12 +108,12 @@ def _warnings(
         value = parameter.value(x[k])
         typical = abs(value) if parameter.kind != 'shift' else max(abs(value), parameter.unit)
         if np.isinf(std[k]):
-            lines.append(f'{parameter.key} does not show in these recordings')
+            lines.append(f'{parameter.key} has no effect on these recordings')
         elif std[k] > WIDE * typical:
             lines.append(f'{parameter.key} is poorly determined: {value:.4g} +- {std[k]:.2g}')
         if min(x[k] - parameter.low, parameter.high - x[k]) < EDGE * (parameter.high - parameter.low):
-            lines.append(f'{parameter.key} is at the end of its range: {value:.4g}')
+            lines.append(f'{parameter.key} is at a bound of its range: {value:.4g}')
     for places in together:
         names = ', '.join(parameters[k].key for k in places)
-        lines.append(f'these can hardly be told apart, a change of all together does not show: {names}')
+        lines.append(f'cannot separate these, because a joint change has little effect: {names}')
     return tuple(lines)

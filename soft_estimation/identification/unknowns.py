@@ -1,10 +1,10 @@
-"""Which numbers of a robot file are unknown, and how far to search for them.
+"""Unknown parameters of a robot file and their search ranges.
 
 A key is `<segment or chamber>.<field>`, with `*` for any part of a name and `[i]` or `[i:j]` for entries of a list:
 
     joint1.stiffness    *.damping    actuator.stiffness[0:2]    *_p0.gain    vent_lag    tip_load
 
-One key is one unknown: all the numbers it names change together, by one factor or by one shift.
+One key is one unknown: all numbers that it matches change together, by one factor or by one shift.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ MATERIAL = ('stiffness', 'cubic_stiffness', 'damping', 'rest')
 SHIFTED = {'rest': 0.1, 'offset': 0.1, 'position': 2e-3}  # [rad or m] typical size of a shift
 ROBOT = {'valve_lag': 'actuation', 'fill_lag': 'actuation', 'vent_lag': 'actuation', 'tip_load': ''}
 LAGS = ('valve_lag', 'fill_lag', 'vent_lag')
-SPAN = 10.0  # how many times more or less than in the file a value may be, unless the key says
-SCALES = 3.0  # likewise for what may change its sign
+SPAN = 10.0  # default search range, as a factor on the value in the file
+SCALES = 3.0  # the same for values that may change sign
 
 
 @dataclass(frozen=True)
 class Target:
-    """One number of a description: which segment or chamber (by place), which field, which entry of a list."""
+    """A number of a description: which segment or chamber (by index), which field, which entry of a list."""
 
     owner: str  # segments, chambers, or the field's own name
     place: int
@@ -43,7 +43,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One unknown x: its targets are start * exp(x) (factor), start * (1 + x) (scale) or start + unit x (shift)."""
+    """An unknown x: its targets are start * exp(x) (factor), start * (1 + x) (scale) or start + unit x (shift)."""
 
     key: str
     targets: tuple[Target, ...]
@@ -55,18 +55,18 @@ class Parameter:
 
     @property
     def shown(self) -> float:
-        """The number in the file that stands for all targets: the first that is not zero."""
+        """The number in the file that represents all targets: the first nonzero one."""
         return next((start for start in self.starts if start), 0.0)
 
     def numbers(self, x: float) -> list[float]:
-        """Values of the targets."""
+        """Return the values of the targets at x."""
         if self.kind == 'shift':
             return [start + self.unit * x for start in self.starts]
         factor = math.exp(x) if self.kind == 'factor' else 1.0 + x
         return [start * factor for start in self.starts]
 
     def value(self, x: float) -> float:
-        """What stands for all targets at x, in the unit of the file."""
+        """Return the representative value at x, in the unit of the file."""
         if self.kind == 'shift':
             return self.shown + self.unit * x
         return self.shown * (math.exp(x) if self.kind == 'factor' else 1.0 + x)
@@ -76,7 +76,7 @@ class Parameter:
         return {'factor': self.value(x), 'scale': self.shown, 'shift': self.unit}[self.kind]
 
     def at(self, value: float) -> float:
-        """The x of a value."""
+        """Return the x of a value."""
         if self.kind == 'shift':
             return (value - self.shown) / self.unit
         ratio = value / self.shown
@@ -84,7 +84,7 @@ class Parameter:
 
 
 def default_keys(robot: Description) -> list[str]:
-    """Stiffness and damping of every segment that has them in the file.                            [Jensen, eq. 23]"""
+    """Return the keys of stiffness and damping of every segment that has them in the file.         [Jensen, eq. 23]"""
     keys = []
     for field in ('stiffness', 'damping'):
         keys += [f'{s.name}.{field}' for s in robot.segments if any(_get(s, field) or ())]
@@ -92,9 +92,9 @@ def default_keys(robot: Description) -> list[str]:
 
 
 def select(robot: Description, keys: Iterable[str]) -> tuple[Parameter, ...]:
-    """The unknowns named by keys, each `key` or `key=low:high` with a range in the unit of the file.
+    """Return the unknowns of keys, each `key` or `key=low:high` with a range in the unit of the file.
 
-    Raises ValueError, naming the key, for one that names nothing, a number twice, or a zero that must be positive.
+    Raises ValueError, naming the key, if it matches nothing, a number twice, or a zero that must be positive.
     """
     found: list[Parameter] = []
     for text in keys:
@@ -111,7 +111,7 @@ def select(robot: Description, keys: Iterable[str]) -> tuple[Parameter, ...]:
 
 
 def apply(robot: Description, parameters: Sequence[Parameter], x: Array) -> Description:
-    """The description with the unknowns at x (p,)."""
+    """Return the description with the unknowns at x (p,)."""
     for parameter, now in zip(parameters, x, strict=True):
         for target, number in zip(parameter.targets, parameter.numbers(float(now)), strict=True):
             robot = _put(robot, target, number)
@@ -126,14 +126,14 @@ def _parameter(robot: Description, key: str) -> Parameter:
     entries = None if first is None else range(int(first), int(last or int(first) + 1))
     targets = list(_targets(robot, name, field, entries))
     if not targets:
-        raise ValueError(f'fit: {key!r} names no number of {robot.name}; {_choices(robot)}')
+        raise ValueError(f'fit: {key!r} matches no number of {robot.name}; {_choices(robot)}')
     starts = tuple(_number(robot, target) for target in targets)
     some = any(starts)
     if field in SHIFTED or (not some and _may_be_negative(robot, targets[0])):
         unit = SHIFTED.get(field) or _typical(robot, targets[0])
         return Parameter(key, tuple(targets), starts, 'shift', unit, -5.0, 5.0)
     if not some:
-        raise ValueError(f'fit: {key} is 0 in the file; write a value of the right size there to start from')
+        raise ValueError(f'fit: {key} is 0 in the file; set a start value of the right size there')
     if _may_be_negative(robot, targets[0]):
         return Parameter(key, tuple(targets), starts, 'scale', 1.0, -SCALES - 1.0, SCALES - 1.0)
     return Parameter(key, tuple(targets), starts, 'factor', 1.0, -math.log(SPAN), math.log(SPAN))
@@ -183,7 +183,7 @@ def _holder(block: Any, field: str) -> Any:
 
 
 def _get(block: Any, field: str) -> Any:
-    """A field of a segment, its material or a chamber; a list left out of the file is as long as the springs' list."""
+    """Return a field of a segment, its material or a chamber; a missing list is as long as the springs' list."""
     holder = _holder(block, field)
     value = getattr(holder, field, None)
     if value == () and holder is not block:
@@ -211,7 +211,7 @@ def _may_be_negative(robot: Description, target: Target) -> bool:
 
 
 def _typical(robot: Description, target: Target) -> float:
-    """A size for a number that is zero in the file: the largest of its kind, or the springs' for a cubic one."""
+    """Return a size for a number that is zero in the file: the largest of its kind, or the springs' for a cubic one."""
     blocks = robot.actuation.chambers if target.owner == 'chambers' else robot.segments
     kind = 'stiffness' if target.field == 'cubic_stiffness' else target.field
     sizes = [

@@ -1,4 +1,4 @@
-"""Recordings of other formats into bags: a table (CSV, c3d), a mapping that says what its columns are, a bag.
+"""Converts recordings of other formats to bags: a table (CSV, c3d) plus a mapping of its columns.
 
 table = read_table('run.csv', mapping)
 write_bag(convert(table, mapping), 'run')

@@ -1,4 +1,4 @@
-"""A table and its mapping to stamped samples, and these into a bag."""
+"""Convert a table and its mapping to stamped samples, and these to a bag."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ from .errors import ImportTrouble
 from .mapping import Mapping
 from .tables import AXES, Table
 
-UNIT_TOLERANCE = 1e-2  # [-] quaternions further from unit length are none
+UNIT_TOLERANCE = 1e-2  # [-] largest deviation of a quaternion from unit length
 LAST_STAMP = 2**31  # [s] since 1970
 REPORTS = 1000  # messages between two calls of the progress callback
-MARKER_TOLERANCE = (
-    0.05  # [-] of their distances, by which the markers of a rigid body may move against each other
-)
+MARKER_TOLERANCE = 0.05  # [-] largest relative change of the distances between markers of a rigid body
 
 
 class Sample(NamedTuple):
-    """A message to be: `kind` is the method of SampleWriter, `fields` are its arguments after topic and time."""
+    """A future message: `kind` is the method of SampleWriter, `fields` are its arguments after topic and time."""
 
     t_ns: int
     kind: str
@@ -37,7 +35,7 @@ class Sample(NamedTuple):
 
 
 def convert(table: Table, mapping: Mapping) -> list[Sample]:
-    """All samples in the order of time. Raises ImportTrouble with file, line, column and what is there instead."""
+    """Return all samples in order of time. Raises ImportTrouble with file, line, column and the value found."""
     table, t = _times(table, mapping)
     samples = [
         sample for topic in mapping.topics for sample in _CONVERTERS[type(topic)](table, t, topic, mapping)
@@ -52,12 +50,12 @@ def write_bag(
     frame_id: str = 'world',
     progress: Callable[[float], None] | None = None,
 ) -> int:
-    """Write a new bag, whole or not at all, and return the number of messages. Raises BagError if it exists."""
+    """Write a complete new bag, or none, and return the number of messages. Raises BagError if it exists."""
     path = Path(path)
     if path.exists():
         raise BagError(path, 'exists already')
     if not path.absolute().parent.is_dir():
-        raise BagError(path, f'has no folder {path.parent} to lie in')
+        raise BagError(path, f'folder {path.parent} does not exist')
     with tempfile.TemporaryDirectory(dir=path.absolute().parent, prefix='.import_') as folder:
         with BagWriter(Path(folder, path.name), storage) as bag:
             writer = SampleWriter(bag, frame_id)
@@ -73,7 +71,7 @@ def write_bag(
 
 
 def _times(table: Table, mapping: Mapping) -> tuple[Table, Array]:
-    """The rows that are wanted, and their times [s] from 0."""
+    """Return the selected rows and their times [s] from 0."""
     keep = np.ones(table.values.shape[0], bool)
     for only in mapping.only:
         keep &= table.columns([only.column], 'only')[:, 0] == only.value
@@ -87,10 +85,12 @@ def _times(table: Table, mapping: Mapping) -> tuple[Table, Array]:
     else:
         rate = mapping.time.rate or table.rate
         if not rate > 0.0:
-            raise ImportTrouble(table.path, 'time: the mapping has neither a column of times nor a rate')
+            raise ImportTrouble(table.path, 'time: the mapping needs a column of times or a rate')
         t = (rows - rows[0]) / rate
     if not t[-1] < LAST_STAMP - 1e-9 * mapping.start_ns:
-        raise ImportTrouble(table.path, f'time: it would last {t[-1]:.3g} s, beyond 2038, where stamps end')
+        raise ImportTrouble(
+            table.path, f'time: the recording would last {t[-1]:.3g} s, beyond 2038, where stamps end'
+        )
     return replace(table, values=table.values[rows], rows=rows), t
 
 
@@ -104,12 +104,12 @@ def _check_rising(table: Table, column: str, rows: Any, t: Array) -> None:
         k = int(back[0]) + 1
         raise ImportTrouble(
             table.path,
-            f'{table.row(rows[k])}, column {column!r}: time does not rise, {t[k - 1]:g} s is followed by {t[k]:g} s',
+            f'{table.row(rows[k])}, column {column!r}: time must rise, but {t[k]:g} s follows {t[k - 1]:g} s',
         )
 
 
 def _values(table: Table, t: Array, topic: Any, names: Any) -> tuple[Any, Array]:
-    """(rows, values) of some columns: without repeats, and without what is missing or with a complaint about it."""
+    """Return (rows, values) of some columns, without repeats; drop missing values or raise an error about them."""
     values = table.columns(names, topic.topic)
     good = np.all(np.isfinite(values), 1)
     if not np.all(good) and topic.missing == 'refuse':
@@ -118,7 +118,7 @@ def _values(table: Table, t: Array, topic: Any, names: Any) -> tuple[Any, Array]
         raise ImportTrouble(
             table.path,
             f'{table.row(k)}, column {name!r}: expected a number, got {values[k][np.argmin(np.isfinite(values[k]))]}; '
-            '`missing: drop` leaves such samples out',
+            '`missing: drop` drops such samples',
         )
     if not np.any(good):
         raise ImportTrouble(table.path, f'{topic.topic}: no row has all of {", ".join(names)}')
@@ -127,7 +127,7 @@ def _values(table: Table, t: Array, topic: Any, names: Any) -> tuple[Any, Array]
 
 
 def _fresh(rows: Any, t: Array, values: Array, longest: float) -> Any:
-    """Rows that differ from the last one kept, or come later than `longest` [s] after it."""
+    """Return rows that differ from the last kept one, or come later than `longest` [s] after it."""
     if longest == 0.0:
         return rows
     kept = [int(rows[0])]
@@ -194,7 +194,7 @@ def _pose(table: Table, t: Array, topic: schema.Pose, mapping: Mapping) -> Itera
 def _check_unit(table: Table, topic: Any) -> None:
     if table.unit and table.unit in schema.LENGTH_UNITS and table.unit != topic.unit:
         raise ImportTrouble(
-            table.path, f'{topic.topic}: the file is in {table.unit}, the mapping says {topic.unit}'
+            table.path, f'{topic.topic}: the file is in {table.unit}, but the mapping says {topic.unit}'
         )
 
 
@@ -216,7 +216,7 @@ def _rotations(table: Table, rows: Any, quats: Array, topic: schema.Pose) -> Rot
 
 
 def _rigid(table: Table, t: Array, points: Array, topic: schema.Pose) -> tuple[Rotation, Array]:
-    """Rotation and middle of the markers; ImportTrouble if they are not those of one rigid body."""
+    """Return rotation and centre of the markers; ImportTrouble if they are not a rigid body."""
     middle = points.mean(axis=1)
     arms = points - middle[:, None]
     reference = arms[min(int(np.searchsorted(t, topic.reference)), t.size - 1)]
@@ -226,7 +226,7 @@ def _rigid(table: Table, t: Array, points: Array, topic: schema.Pose) -> tuple[R
         name = topic.markers[int(np.argmax(moved))]
         raise ImportTrouble(
             table.path,
-            f'{topic.topic}: marker {name!r} is not fixed to the others, it moves by {100.0 * moved.max():.0f} %',
+            f'{topic.topic}: marker {name!r} is not fixed to the others; it moves by {100.0 * moved.max():.0f} %',
         )
     U, singular, Vt = np.linalg.svd(np.einsum('kmi,mj->kij', arms, reference))
     if np.any(singular[:, 1] < 1e-6 * singular[:, 0]):
@@ -239,7 +239,7 @@ def _rigid(table: Table, t: Array, points: Array, topic: schema.Pose) -> tuple[R
 
 
 def _least_rotation(normals: Array) -> Rotation:
-    """From e_z to each normal, turned to point up, about the axis at right angles to both."""
+    """Return the rotation from e_z to each normal, turned to point up, about the axis perpendicular to both."""
     n = normals * np.where(normals[:, 2:] < 0.0, -1.0, 1.0)
     quats = np.stack([-n[:, 1], n[:, 0], np.zeros(len(n)), 1.0 + n[:, 2]], 1)
     return Rotation.from_quat(quats)

@@ -1,4 +1,4 @@
-"""What can be wrong with an import, in lines that name file, place and what is there instead."""
+"""Errors of an import, as lines with file, place and the value found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LONGEST = 2000  # characters of a reason, which may quote the recording
 
 
 class ImportTrouble(SoftRobotError):
-    """The recording is not what the mapping says; `path` is the recording."""
+    """The recording does not match the mapping; `path` is the recording."""
 
     def __init__(self, path: Path, reason: str) -> None:
         self.path = path
@@ -19,7 +19,7 @@ class ImportTrouble(SoftRobotError):
 
 
 class MappingError(SoftRobotError):
-    """A mapping is wrong; `problems` holds one line per mistake, all of them."""
+    """An invalid mapping; `problems` has one line per error."""
 
     def __init__(self, source: str, problems: Sequence[str]) -> None:
         self.source, self.problems = source, tuple(problems)

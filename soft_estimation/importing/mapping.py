@@ -1,6 +1,6 @@
-"""What the columns of a recording are: the schema of `config/import/*.yaml`.
+"""Schema of `config/import/*.yaml`: the meaning of a recording's columns.
 
-Every class here is the schema of one block of a mapping; `reader.read` fills them and lists all mistakes.
+Each class is the schema of one block; `reader.read` fills them and lists all errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AngleUnit = Literal['rad', 'deg']
 
 @dataclass(frozen=True)
 class Time:
-    """A column of times, or the rate of a recording that has none (c3d files have their own)."""
+    """A column of times, or the rate of a recording without one (c3d files contain theirs)."""
 
     column: str = quantity('', form=LABEL)
     unit: Literal['s', 'ms', 'us', 'ns'] = 's'
@@ -39,12 +39,12 @@ class Time:
 
     def __post_init__(self) -> None:
         if self.column and self.rate:
-            raise ValueError('rate: expected a column or a rate, found both')
+            raise ValueError('rate: expected either a column or a rate, found both')
 
 
 @dataclass(frozen=True)
 class Only:
-    """Rows whose column has one value: a trial in a file of many."""
+    """Rows in which a column has a given value: one trial of a file with many."""
 
     column: str = quantity(form=LABEL)
     value: float = quantity()
@@ -52,7 +52,7 @@ class Only:
 
 @dataclass(frozen=True)
 class World:
-    """Where the frame of the recording is in the world of ROS (z up)."""
+    """Pose of the recording's frame in the ROS world (z up)."""
 
     position: Floats = quantity((0.0, 0.0, 0.0), unit='m', length=3)
     rpy: Floats = quantity((0.0, 0.0, 0.0), unit='rad', length=3)
@@ -62,9 +62,9 @@ class World:
 class Pose:
     """A tracked body: position and quaternion (x, y, z, w), or at least three markers of a rigid body.
 
-    trust: normal takes of the quaternion only the body's z axis, turned to point up, with the least rotation to it: for
-    bodies that the tracking turns over now and then.
-    Markers: origin in their middle, axes those of the recording at the time `reference`.
+    trust: normal uses only the body's z axis, turned to point up, with the smallest rotation to it: for bodies that the
+    tracking system flips.
+    Markers: the origin is their centre, the axes are those of the recording at the time `reference`.
     """
 
     type: Literal['pose']
@@ -75,7 +75,12 @@ class Pose:
     unit: LengthUnit = 'm'
     trust: Literal['all', 'normal'] = 'all'
     reference: float = quantity(0.0, unit='s', least=0.0)
-    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    drop_repeats: float = quantity(
+        0.0,
+        unit='s',
+        least=0.0,
+        doc='drop rows that repeat the previous one within this time',
+    )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
     def __post_init__(self) -> None:
@@ -95,7 +100,12 @@ class Point:
     position: Texts = quantity((), form=LABEL)
     marker: str = quantity('', form=LABEL)
     unit: LengthUnit = 'm'
-    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    drop_repeats: float = quantity(
+        0.0,
+        unit='s',
+        least=0.0,
+        doc='drop rows that repeat the previous one within this time',
+    )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
     def __post_init__(self) -> None:
@@ -105,7 +115,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Pressures:
-    """Gauge pressures of chambers: a column for each, or one constant for each where only the set point is known."""
+    """Gauge pressures of chambers: a column for each, or a constant for each if only the set point is known."""
 
     type: Literal['pressures']
     topic: str = quantity(form=TOPIC)
@@ -113,7 +123,12 @@ class Pressures:
     columns: Texts = quantity((), form=LABEL)
     constants: Floats = ()
     unit: Literal['Pa', 'kPa', 'MPa', 'bar', 'mbar', 'psi'] = 'Pa'
-    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    drop_repeats: float = quantity(
+        0.0,
+        unit='s',
+        least=0.0,
+        doc='drop rows that repeat the previous one within this time',
+    )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
     def __post_init__(self) -> None:
@@ -134,7 +149,12 @@ class Wrench:
     torque: Texts = quantity(length=3, form=LABEL)
     force_unit: Literal['N', 'mN'] = 'N'
     torque_unit: Literal['N m', 'N mm'] = 'N m'
-    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    drop_repeats: float = quantity(
+        0.0,
+        unit='s',
+        least=0.0,
+        doc='drop rows that repeat the previous one within this time',
+    )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
 
@@ -147,7 +167,12 @@ class Joints:
     names: Texts = quantity(form=NAME)
     columns: Texts = quantity(form=LABEL)
     unit: AngleUnit = 'rad'
-    drop_repeats: float = quantity(0.0, unit='s', least=0.0, doc='leave out what repeats within this time')
+    drop_repeats: float = quantity(
+        0.0,
+        unit='s',
+        least=0.0,
+        doc='drop rows that repeat the previous one within this time',
+    )
     missing: Literal['refuse', 'drop'] = 'refuse'
 
     def __post_init__(self) -> None:
@@ -162,7 +187,7 @@ Topic = Pose | Point | Pressures | Wrench | Joints
 
 @dataclass(frozen=True)
 class Mapping:
-    """A whole mapping. `names` are those of the columns of a file without header line."""
+    """A whole mapping. `names` are the column names of a file without header line."""
 
     format: Literal[1]
     topics: tuple[Topic, ...]
@@ -173,7 +198,7 @@ class Mapping:
     only: tuple[Only, ...] = ()
     world: World = World()
     frame_id: str = quantity('world', form=TOPIC)
-    start: str = '2000-01-01T00:00:00+00:00'  # what time 0 of the recording was
+    start: str = '2000-01-01T00:00:00+00:00'  # the meaning of time 0 of the recording
 
     def __post_init__(self) -> None:
         if not self.topics:
@@ -199,19 +224,19 @@ class Mapping:
 
 
 def mapping_names() -> list[str]:
-    """The shipped mappings."""
+    """Return the names of the shipped mappings."""
     return sorted(path.stem for path in (share_folder() / 'config' / 'import').glob('*.yaml'))
 
 
 def load_mapping(name: str | Path) -> Mapping:
-    """A shipped mapping by name, or any by its path. Raises FileNotFoundError or MappingError with every mistake."""
+    """Return a shipped mapping by name, or any by its path. Raises FileNotFoundError or MappingError."""
     path = Path(name)
     if path.suffix not in ('.yaml', '.yml'):
         path = share_folder() / 'config' / 'import' / f'{name}.yaml'
     if not path.is_file():
         shipped = ', '.join(mapping_names())
         raise FileNotFoundError(
-            f'no mapping {str(name)!r}; shipped are {shipped}; else give the path of a .yaml file'
+            f'no mapping {str(name)!r}; shipped: {shipped}; or give the path of a .yaml file'
         )
     try:
         data = load(path)

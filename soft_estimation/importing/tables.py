@@ -25,18 +25,18 @@ AXES = ('x', 'y', 'z')
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns (n,) of a recording; `unit` is that of its lengths, where the file says so."""
+    """Named columns (n,) of a recording; `unit` is that of lengths, if the file states it."""
 
     path: Path
     names: tuple[str, ...]
     values: Array  # (n, columns)
-    rate: float = 0.0  # [Hz], where the file says so
+    rate: float = 0.0  # [Hz] if the file states it
     unit: str = ''
-    first_line: int = 1  # of the file, that row 0 stands in; 0 if it has none
-    rows: npt.NDArray[np.int64] | None = None  # of the file, that these are, if not all
+    first_line: int = 1  # line of row 0 in the file; 0 if it has none
+    rows: npt.NDArray[np.int64] | None = None  # indices of these rows in the file, if not all
 
     def columns(self, names: Sequence[str], where: str) -> Array:
-        """(n, len(names)); ImportTrouble naming the columns there are, if one is not."""
+        """Return columns (n, len(names)); ImportTrouble that lists the columns if one is missing."""
         missing = [name for name in names if name not in self.names]
         if missing:
             have = ', '.join(self.names) if len(self.names) <= 40 else f'{", ".join(self.names[:40])}, ...'
@@ -44,13 +44,13 @@ class Table:
         return self.values[:, [self.names.index(name) for name in names]]
 
     def row(self, k: int) -> str:
-        """Where row k is, for people."""
+        """Return the place of row k, for messages."""
         row = k if self.rows is None else int(self.rows[k])
         return f'line {row + self.first_line}' if self.first_line else f'frame {row}'
 
 
 def read_table(path: str | Path, mapping: Mapping) -> Table:
-    """A recording by its ending: .c3d, else text with `mapping.delimiter`, gzipped if it ends in .gz.
+    """Read a recording by its ending: .c3d, else text with `mapping.delimiter`, gzipped if it ends in .gz.
 
     Raises ImportTrouble with file, line and column of what cannot be read.
     """
@@ -69,7 +69,7 @@ def _text(path: Path, mapping: Mapping) -> Table:
             if len(data) > LARGEST:
                 raise ValueError(f'it would unpack to more than {LARGEST} bytes')
         text = data.decode('utf-8-sig')
-    except (ValueError, EOFError, OSError, zlib.error) as error:  # of which wrong UTF-8 is one
+    except (ValueError, EOFError, OSError, zlib.error) as error:  # includes invalid UTF-8
         raise ImportTrouble(path, f'cannot be read as text: {error}') from None
     lines = text.splitlines()
     if not lines:
@@ -99,7 +99,7 @@ def _text(path: Path, mapping: Mapping) -> Table:
 
 
 def _culprit(path: Path, delimiter: str, names: Sequence[str], rows: list[str], first: int) -> ImportTrouble:
-    """The first line that is not what the others are."""
+    """Return an error for the first line that differs from the others in form."""
     for k, row in enumerate(rows):
         cells = row.split(delimiter)
         if len(cells) != len(names):
@@ -115,21 +115,21 @@ def _culprit(path: Path, delimiter: str, names: Sequence[str], rows: list[str], 
 
 
 def _c3d(path: Path) -> Table:
-    """Markers as columns '<marker>.x', '.y', '.z'; NaN where a marker was not seen (its residual is negative)."""
+    """Return markers as columns '<marker>.x', '.y', '.z'; NaN where a marker was not seen (residual < 0)."""
     try:
         import c3d
     except ImportError:
         raise ImportTrouble(path, "needs the package c3d: pip install 'soft-robot-suite[bags]'") from None
     try:
         with path.open('rb') as file, warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # of files without analog data
+            warnings.simplefilter('ignore')  # for files without analog data
             reader = c3d.Reader(file)
             labels = [str(label).strip() for label in reader.point_labels]
             frames = np.array([points for _, points, _ in reader.read_frames()], np.float64)
             units, rate = reader.get('POINT:UNITS'), float(reader.point_rate)
             unit = units.string_value.strip() if units is not None else ''
     except Exception as error:
-        raise ImportTrouble(path, f'is damaged or no c3d file: {error or type(error).__name__}') from None
+        raise ImportTrouble(path, f'is damaged or not a c3d file: {error or type(error).__name__}') from None
     if not labels or frames.ndim != 3 or not frames.shape[0]:
         raise ImportTrouble(path, 'has no markers')
     points = np.where(frames[:, : len(labels), 3:4] < 0.0, np.nan, frames[:, : len(labels), :3])

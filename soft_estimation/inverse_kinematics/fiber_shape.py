@@ -1,4 +1,4 @@
-"""Shape of a fiber: points to a spline, points to the angles of planar links."""
+"""Fiber shapes: points to a spline, points to the angles of planar links."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from soft_dynamics.segments.pose_fit import Fit
 
 from .kernels import carry_frames
 
-KNOT_SPACING = 0.03  # [m] shorter waves of a fiber are noise
-CUBIC = 4  # coefficients of a piece of a spline
+KNOT_SPACING = 0.03  # [m] shorter waves count as noise
+CUBIC = 4  # coefficients of a spline piece
 
 
 def spline(s: Any, points: Any) -> CubicSpline:
-    """Cubic spline over arc length, not-a-knot at its ends, of points (n, 3); lost (NaN) points are left out."""
+    """Return a cubic spline over arc length, not-a-knot at its ends, through points (n, 3); skips lost (NaN) points."""
     s, points = _samples(s, points, 'points', lost_allowed=True)
     if s.size < 2:
-        raise ValueError(f'points: expected at least 2 that are not lost, got {s.size}')
+        raise ValueError(f'points: expected at least 2 valid ones, got {s.size}')
     return CubicSpline(s, points)
 
 
 class Frames(NamedTuple):
-    """Along a fiber. The shares are variances (k,), of a place and [1/m^2] of a direction, for one of 1 per point."""
+    """Frames along a fiber. Shares (k,): variances of a place, and [1/m^2] of a direction, per variance of a point."""
 
     points: Array  # (k, 3)
     axes: Array  # (k, 3, 3)
@@ -36,16 +36,16 @@ class Frames(NamedTuple):
 
 
 def frames_along(s: Any, points: Any, ends: Any) -> Frames:
-    """Points and frames at the arc lengths `ends` of a body that leaves the base along z.
+    """Return points and frames at the arc lengths `ends` of a body that leaves the base along z.
 
-    The frames are carried along without twist, each tangent turned into the next by the shortest way. Least squares
-    spline with a knot every KNOT_SPACING; lost points are bridged.
+    The frames are carried along without twist: each tangent turns into the next by the shortest rotation. The curve is
+    a least-squares spline with a knot every KNOT_SPACING; it bridges lost points.
     """
     lengths, p = as_array('s', s), np.asarray(points, dtype=np.float64)
     if p.shape != (lengths.size, 3) or not np.isfinite(p).all():
         kept_s, kept = _samples(lengths, p, 'points', lost_allowed=True)
         if kept_s.size < 2 * CUBIC:
-            raise ValueError(f'points: expected {2 * CUBIC} or more that are not lost, got {kept_s.size}')
+            raise ValueError(f'points: expected at least {2 * CUBIC} valid ones, got {kept_s.size}')
         lengths = lengths[(lengths >= kept_s[0]) & (lengths <= kept_s[-1])]
         p = np.stack([np.interp(lengths, kept_s, column) for column in kept.T], 1)
     ends = as_array('ends', ends)
@@ -59,21 +59,21 @@ def frames_along(s: Any, points: Any, ends: Any) -> Frames:
 
 
 class _SplineFit(NamedTuple):
-    """Ends on a least squares spline, then its slopes at more places, as a matrix on the points."""
+    """Points on a least-squares spline at the ends, then slopes at more places, as a matrix on the measured points."""
 
     matrix: Array
-    at: npt.NDArray[np.intp]  # of the ends among the places
-    beyond: Array  # [m] how far each end is beyond the last point
+    at: npt.NDArray[np.intp]  # index of the ends among the places
+    beyond: Array  # [m] distance of each end beyond the last point
     place_share: Array  # see Frames
     turn_share: Array
 
 
 @functools.lru_cache(maxsize=16)
 def _spline_fit(lengths: bytes, wanted: bytes) -> _SplineFit:
-    """Of the same arc lengths every time a fiber is read: once is enough."""
+    """Return the fit for these arc lengths; cached, since a fiber repeats them."""
     s, ends = np.frombuffer(lengths), np.frombuffer(wanted)
     if s.size < 2 * CUBIC or np.any(np.diff(s) <= 0.0):
-        raise ValueError(f's: expected {2 * CUBIC} or more rising arc lengths, got {s.size}')
+        raise ValueError(f's: expected at least {2 * CUBIC} rising arc lengths, got {s.size}')
     pieces = max(1, min(round((s[-1] - s[0]) / KNOT_SPACING), s.size // CUBIC - CUBIC))
     inner = np.linspace(s[0], s[-1], pieces + 1)
     knots = np.concatenate([[s[0]] * (CUBIC - 1), inner, [s[-1]] * (CUBIC - 1)])
@@ -89,17 +89,18 @@ def _spline_fit(lengths: bytes, wanted: bytes) -> _SplineFit:
 
 
 def link_errors(s: Any, points: Any, links: int) -> Array:
-    """Distances (n,) [m] of the points from the spline through the ends of equal links.       [Godage, sec. III-A]"""
+    """Return distances (n,) [m] of points from a spline through the ends of equal links.      [Godage, sec. III-A]"""
     shape = spline(s, points)
     knots = np.linspace(shape.x[0], shape.x[-1], links + 1)
     return np.linalg.norm(CubicSpline(knots, shape(knots))(shape.x) - shape(shape.x), axis=1)
 
 
 def hinge_angles(s: Any, points: Any, lengths: Any, offsets: Any = 0.0) -> Fit:
-    """Angles of planar links, along y and turning about z of the base, whose ends lie on a fiber.  [Godage, eq. 1, 2]
+    """Return the angles of planar links whose ends lie on a fiber.                                 [Godage, eq. 1, 2]
 
-    Chords between the points at the hinges give the directions. position_error is the largest part of the chords that
-    no link explains: out of the plane, or longer or shorter than the link. Limit: less than half a turn per hinge.
+    Links lie along y and turn about z of the base. Chords between the points at the hinges give the directions.
+    position_error is the largest part of a chord that no link explains: out of the plane, longer or shorter than the
+    link. Limit: less than half a turn per hinge.
     """
     lengths = as_array('lengths', lengths)
     shape, ends = spline(s, points), np.concatenate([[0.0], np.cumsum(lengths)])

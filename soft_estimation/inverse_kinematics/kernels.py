@@ -26,9 +26,9 @@ def carry_poses(X_MW, X_WS, X_SF, X_MF):
 
 @njit(cache=True, error_model='numpy')
 def carry_frames(tangents, frames):
-    """Write the axes (k, 3, 3) that are carried from the world's along a curve without twist; z becomes the tangent.
+    """Write axes (k, 3, 3), carried from the world's along a curve without twist so that z becomes the tangent.
 
-    Each step turns by the shortest way: R = 1 + [v]x + [v]x^2/(1 + a.b), v = a x b, of unit vectors a into b.
+    Each step is the shortest rotation: R = 1 + [v]x + [v]x^2/(1 + a.b), v = a x b, from unit vector a to b.
     """
     R = np.eye(3)
     column = np.empty(3)

@@ -1,4 +1,4 @@
-"""Poses of tracked bodies to the coordinates of a robot: by segment, or by least squares across unseen bodies."""
+"""Poses of tracked bodies to coordinates of a robot: by segment, or by least squares across unseen bodies."""
 
 from __future__ import annotations
 
@@ -20,18 +20,16 @@ from soft_dynamics.segments.base import base_angles
 from .kernels import carry_poses
 from .poses import as_poses
 
-ITERATIONS, STEP_TOLERANCE = 50, 1e-13  # of the least squares over more than one segment
+ITERATIONS, STEP_TOLERANCE = 50, 1e-13  # of the least squares over several segments
 RANK_TOLERANCE = 1e-6  # [-] smaller singular values do not determine a coordinate
-MISFIT = (
-    0.1  # [m] beyond it a pose is not the robot's; where a long arm bends much the model misses half of it
-)
+MISFIT = 0.1  # [m] limit of a plausible residual; a long, strongly bent arm reaches half of it
 MISTURN = 0.5  # [rad] likewise; a segment that bends by 1.5 rad twists by half of it
-NUMBERS = 6  # of a pose: as many coordinates give it in several ways, and which it is nothing tells
-MOVING_BASE = 6  # coordinates of a base that moves
+NUMBERS = 6  # numbers of a pose; it does not determine as many coordinates uniquely
+MOVING_BASE = 6  # coordinates of a moving base
 
 
 class Residual(NamedTuple):
-    """How far a measured pose, or each of many, is from the model's at the estimated coordinates."""
+    """Distance of a measured pose, or of each of many, from the model's at the estimated coordinates."""
 
     rotation: Array  # [rad]
     position: Array  # [m]
@@ -39,9 +37,9 @@ class Residual(NamedTuple):
 
 @dataclass(frozen=True)
 class Configuration:
-    """Coordinates (nq,), or (n, nq) of n sets of poses, which of them the poses determine, and what is unexplained.
+    """Coordinates (nq,), or (n, nq) for n sets of poses, with the observed coordinates and the residuals.
 
-    Coordinates that are not determined are near those of `near`, and of unseen segments the same.
+    Coordinates that the poses do not determine are near `near`.
     """
 
     q: Array
@@ -50,17 +48,17 @@ class Configuration:
 
 
 class Tracked(NamedTuple):
-    """A measured frame F of the robot, in the world M of its file, n times."""
+    """A measured frame F of the robot in the world M of its file, n times."""
 
-    frame: int  # its index, base first
+    frame: int  # frame index, base first
     X_MF: Array  # (n, 4, 4)
 
 
 class Tracking:
-    """From poses X_WS of sensors in the ROS world W to coordinates of one robot.
+    """Converts poses X_WS of sensors in the ROS world W to coordinates of a robot.
 
-    Handles where the robot stands (mount), how each sensor sits on its frame, and bodies that are not seen. A sensor
-    on a fixed base replaces the base pose of the file, so a rig that was moved as a whole does not bend the robot.
+    Takes into account the mount of the robot, the place of each sensor on its frame, and unseen bodies. A sensor on a
+    fixed base overrides the base pose of the file, so a rig that was moved as a whole does not bend the robot.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -69,23 +67,23 @@ class Tracking:
         self.sensors = {s.name: s for s in description.sensors if s.kind in ('mocap', 'vive')}
         self._X_MW = inverse(pose_from_rpy(description.mount.position, description.mount.rpy))
         self._X_SF = {name: inverse(pose_from_rpy(s.position, s.rpy)) for name, s in self.sensors.items()}
-        self._X_SFs: dict[tuple[str, ...], Array] = {}  # of bodies that come together
+        self._X_SFs: dict[tuple[str, ...], Array] = {}  # by the bodies that come together
         self._base_moves = description.base.moves
         self._X_M0 = pose_from_rpy(description.base.position, description.base.rpy)
         self._slices = _coordinate_slices(robot)
 
     def configuration(self, poses: Mapping[str, Any], near: Any = None) -> Configuration:
-        """Coordinates from {sensor name: X_WS (4, 4)}.
+        """Return the coordinates from {sensor name: X_WS (4, 4)}.
 
-        near: coordinates to be close to where poses leave a choice (whole turns, unseen segments); default rest.
-        Raises ValueError for a sensor the robot does not have and for a matrix that is no pose.
+        near: choose the solution close to these where poses leave a choice (whole turns, unseen segments); default
+        rest. Raises ValueError for an unknown sensor and for a matrix that is not a pose.
         """
         found = self.configurations({name: np.asarray(X_WS)[None] for name, X_WS in poses.items()}, near)
         residuals = {name: Residual(r.rotation[0], r.position[0]) for name, r in found.residuals.items()}
         return Configuration(found.q[0], found.observed, residuals)
 
     def configurations(self, poses: Mapping[str, Any], near: Any = None) -> Configuration:
-        """As `configuration`, of n sets {sensor name: X_WS (n, 4, 4)} in the order of time, each near the last one."""
+        """As `configuration`, for n sets {sensor name: X_WS (n, 4, 4)} in order of time, each near the previous one."""
         start_q = np.array(self.robot.rest if near is None else as_array('near', near))
         if start_q.shape != (self.robot.nq,):
             raise ValueError(f'near: expected shape ({self.robot.nq},), got {start_q.shape}')
@@ -101,18 +99,18 @@ class Tracking:
         return Configuration(q, observed, self._residuals(measured, q, tracked))
 
     def residuals(self, poses: Mapping[str, Any], q: Array) -> dict[str, Array]:
-        """Of each body its measured frame in the model's at the coordinates q: the identity if it fits."""
+        """Return by body the measured frame relative to the model's at q: the identity if it fits."""
         X_M = self.robot.forward_kinematics(q)
         X_MF = self.frame_poses(poses)[1]
         index = [frame_index(self.robot, self.sensors[name]) for name in poses]
         return dict(zip(poses, inverse(X_M[index]) @ X_MF, strict=True))
 
     def frame_pose(self, name: str, X_WS: Any) -> Array:
-        """X_MF of the frame that a sensor sits on, from the sensor's pose."""
+        """Return X_MF of the frame that carries a sensor, from the sensor's pose."""
         return self.frame_poses({name: X_WS})[1][0]
 
     def frame_poses(self, poses: Mapping[str, Any]) -> tuple[Array, Array]:
-        """(X_WS, X_MF), both (k, 4, 4), of several sensors."""
+        """Return (X_WS, X_MF), both (k, 4, 4), of several sensors."""
         names = tuple(poses)
         if names not in self._X_SFs:
             for name in names:
@@ -124,25 +122,25 @@ class Tracking:
         return X_WS, X_MF
 
     def add_body(self, sensor: Sensor) -> None:
-        """Let there be one more body, of which somebody else finds out the pose."""
+        """Add a body whose pose another sensor provides."""
         self.sensors[sensor.name] = sensor
         self._X_SF[sensor.name] = inverse(pose_from_rpy(sensor.position, sensor.rpy))
 
     def world_poses(self, X_MF: Array) -> Array:
-        """X_WF (k, 4, 4) of frames in the world of the robot file."""
+        """Return X_WF (k, 4, 4) of frames given in the world of the robot file."""
         return inverse(self._X_MW) @ X_MF
 
     def move_base(self, X_MB: Array) -> None:
-        """Let the fixed base stand where a sensor sees it, at X_MB instead of the base pose of the file."""
+        """Set the pose of a fixed base to X_MB, as seen by a sensor, instead of the base pose of the file."""
         self._X_MW = self._X_M0 @ inverse(X_MB) @ self._X_MW
 
     def coordinates_before(self, frame: int) -> int:
-        """How many coordinates move the frame of this index."""
+        """Return how many coordinates move the frame of this index."""
         first = MOVING_BASE if self._base_moves else 0
         return first if frame == 0 else self._slices[frame - 1].stop
 
     def _frame_poses(self, name: str, X_WS: Any) -> Array:
-        """X_MF (n, 4, 4) of one sensor over time."""
+        """Return X_MF (n, 4, 4) of one sensor over time."""
         self._check_known(name)
         return self._X_MW @ as_pose(f'poses[{name!r}]', X_WS) @ self._X_SF[name]
 
@@ -156,7 +154,7 @@ class Tracking:
         return [Tracked(index, found[index]) for index in sorted(found)]
 
     def _base(self, tracked: list[Tracked], q: Array, observed: npt.NDArray[np.bool_]) -> Tracked:
-        """The frame to begin from; of a moving base, its coordinates [Mehl, eq. 6, 7] if it is seen."""
+        """Return the first frame; for a moving base that is seen, also write its coordinates [Mehl, eq. 6, 7]."""
         if tracked and tracked[0].frame == 0:
             if self._base_moves:
                 X_0B = inverse(self._X_M0) @ tracked[0].X_MF
@@ -167,7 +165,7 @@ class Tracking:
         return Tracked(0, self.robot.pose(q[0], 'base')[None])
 
     def _between(self, start: Tracked, end: Tracked, q: Array, observed: npt.NDArray[np.bool_]) -> None:
-        """Fill in the coordinates of the segments from one measured frame to the next."""
+        """Write the coordinates of the segments between two measured frames."""
         chain = self.robot.description.segments[start.frame : end.frame]
         X_AB = inverse(start.X_MF) @ end.X_MF
         soft = [k for k, segment in enumerate(chain) if segment.moves]
@@ -189,7 +187,7 @@ class Tracking:
     def _least_squares(
         self, frames: tuple[int, int], X_AB: Array, q: Array, where: slice
     ) -> npt.NDArray[np.bool_]:
-        """Gauss-Newton with the shortest step over several segments; Levenberg's damping keeps it from overshooting.
+        """Solve for several segments by Gauss-Newton with the shortest step and Levenberg damping.
 
         Writes the coordinates into q and returns which of them the pose determines.
         """
@@ -213,7 +211,7 @@ class Tracking:
         return np.linalg.norm(free, axis=0) < RANK_TOLERANCE
 
     def _mismatch(self, frames: tuple[int, int], X_AB: Array, q: Array, where: slice) -> tuple[Array, Array]:
-        """(error (6,), Jacobian) of the end's pose against the start's, in the start's axes, rotation first."""
+        """Return (error (6,), Jacobian) of the end's pose relative to the start, in its axes, rotation first."""
         start, end = frames
         X_M = self.robot.forward_kinematics(q)
         R_AM, X_fit = X_M[start, :3, :3].T, inverse(X_M[start]) @ X_M[end]
@@ -225,7 +223,7 @@ class Tracking:
         self, measured: Mapping[str, Array], q: Array, tracked: list[Tracked]
     ) -> dict[str, Residual]:
         X_M = self.robot.forward_kinematics(q)
-        X_moved = np.eye(4)  # of the whole rig, as the sensor on a fixed base sees it
+        X_moved = np.eye(4)  # displacement of the whole rig, seen by the sensor on a fixed base
         if tracked and tracked[0].frame == 0 and not self._base_moves:
             X_moved = tracked[0].X_MF @ inverse(X_M[:, 0])
         out = {}
@@ -243,12 +241,12 @@ def configuration_from_poses(robot: Robot, poses: Mapping[str, Any], near: Any =
 
 
 def frame_index(robot: Robot, sensor: Sensor) -> int:
-    """Index into `robot.frame_names` of the frame a sensor sits on."""
+    """Return the index in `robot.frame_names` of the frame that carries a sensor."""
     return len(robot.frame_names) - 1 if sensor.frame == 'tip' else robot.frame_names.index(sensor.frame)
 
 
 def _coordinate_slices(robot: Robot) -> list[slice]:
-    """The coordinates of each segment, in the order of the file."""
+    """Return the coordinates of each segment, in the order of the file."""
     first = len(robot.description.base.own_coordinates())
     slices = []
     for segment in robot.description.segments:

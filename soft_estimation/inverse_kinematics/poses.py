@@ -1,4 +1,4 @@
-"""Poses as 4 x 4 matrices X_WB, checked once where they come in."""
+"""Poses as 4 x 4 matrices X_WB, checked once on input."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from soft_dynamics.geometry.quaternion import NORM_TOLERANCE
 from soft_dynamics.geometry.se3 import ROTATION_TOLERANCE, are_rigid, as_pose, as_rotation
 from soft_dynamics.geometry.so3 import quaternion_matrix
 
-NEARLY_HALF, ENOUGH_FLIPS = 3.0, 5  # [rad] about z from one sample to the next, and how many
+NEARLY_HALF, ENOUGH_FLIPS = 3.0, 5  # [rad] about z from one sample to the next, and the least number of flips
 
 
 def pose(quat_WB: Any, p_WB: Any) -> Array:
-    """X_WB of a quaternion (x, y, z, w) and a position; ValueError if either is not one."""
+    """Return X_WB of a quaternion (x, y, z, w) and a position; ValueError if either is invalid."""
     p = as_array('p_WB', p_WB)
     if p.shape != (3,):
         raise ValueError(f'p_WB: expected 3 numbers, got shape {p.shape}')
@@ -31,7 +31,7 @@ def pose(quat_WB: Any, p_WB: Any) -> Array:
 
 
 def poses_from_normals(p_WB: Any, z_WB: Any, y_W: Any = (0.0, 1.0, 0.0)) -> Array:
-    """X_WB (n, 4, 4) of places and unit z axes (n, 3), y as near as can be to y_W: for plates of unknown turn."""
+    """Return X_WB (n, 4, 4) of positions and unit z axes (n, 3), y close to y_W: for plates of unknown rotation."""
     p, z, y = as_array('p_WB', p_WB), as_array('z_WB', z_WB), as_array('y_W', y_W)
     y = y - z * (z @ y)[:, None]
     y /= np.linalg.norm(y, axis=1)[:, None]
@@ -41,10 +41,10 @@ def poses_from_normals(p_WB: Any, z_WB: Any, y_W: Any = (0.0, 1.0, 0.0)) -> Arra
 
 
 def flip_axis(R_WB: Any) -> Array:
-    """The unit axis (3,) in a plate B about which recorded R_WB (n, 3, 3) flip by half a turn, one near z.
+    """Return the unit axis (3,) in plate B, near z, about which recorded R_WB (n, 3, 3) flip by half a turn.
 
-    Motion capture takes a square plate for itself turned by half. A flip leaves nothing but this axis where it is, so
-    it is the plate's normal; z is, if there are too few flips to tell them from the plate's own motion meanwhile.
+    Motion capture confuses a square plate with its rotation by half a turn. A flip leaves only this axis in place, so
+    it is the plate's normal. Returns z if there are too few flips to separate them from the plate's own motion.
     """
     R = as_rotation('R_WB', R_WB)
     turns = so3.log(np.swapaxes(R[:-1], 1, 2) @ R[1:])
@@ -56,8 +56,8 @@ def flip_axis(R_WB: Any) -> Array:
 
 
 def as_poses(names: Sequence[str], X_WB: Sequence[Any]) -> Array:
-    """Checked copies of many poses (k, 4, 4), named in the error."""
-    with suppress(TypeError, ValueError):  # of which the next line tells
+    """Return checked copies of many poses (k, 4, 4); errors name the pose."""
+    with suppress(TypeError, ValueError):  # the next line reports the error
         poses = np.array(X_WB, dtype=np.float64)
         if poses.shape == (len(names), 4, 4) and are_rigid(poses, ROTATION_TOLERANCE):
             return poses
@@ -65,9 +65,9 @@ def as_poses(names: Sequence[str], X_WB: Sequence[Any]) -> Array:
 
 
 def poses_from_quaternions(quat_WB: Array, p_WB: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """X_WB (k, 4, 4) of quaternions (k, 4), x, y, z, w, and positions (k, 3); and which of them are poses (k,).
+    """Return X_WB (k, 4, 4) of quaternions (k, 4), x, y, z, w, and positions (k, 3), and which are valid (k,).
 
-    What `poses.pose` refuses is none: a NaN, an infinite place, a quaternion that is not of unit length.
+    Invalid are those that `pose` rejects: NaN, an infinite position, a quaternion that is not of unit length.
     """
     X_WB, good = np.empty((len(quat_WB), 4, 4)), np.empty(len(quat_WB), np.bool_)
     rigid_poses(quat_WB, p_WB, NORM_TOLERANCE, X_WB, good)
@@ -76,7 +76,7 @@ def poses_from_quaternions(quat_WB: Array, p_WB: Array) -> tuple[Array, npt.NDAr
 
 @njit(cache=True)
 def rigid_poses(quat_WB, p_WB, tolerance, X_WB, good):  # type: ignore[no-untyped-def]
-    """Write R(quat/|quat|), p into every X_WB, and whether |quat| is 1 and all is finite into good.
+    """Write R(quat/|quat|), p into every X_WB, and into good whether |quat| is 1 and all numbers are finite.
 
     Shapes: quat_WB (k, 4), p_WB (k, 3), X_WB (k, 4, 4), good (k,).
     """

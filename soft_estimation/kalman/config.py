@@ -12,37 +12,51 @@ from .sensor_models import PoseNoise
 
 @dataclass(frozen=True)
 class FilterConfig:
-    """Noise of the sensors and how the filter treats doubtful samples."""
+    """Noise of the sensors and handling of outliers."""
 
     process: ProcessNoise = ProcessNoise()
-    mocap_rotation_noise: float = quantity(2e-3, unit='rad', doc='of a body in motion capture')
-    mocap_position_noise: float = quantity(3e-4, unit='m', doc='of a body in motion capture')
-    vive_rotation_noise: float = quantity(5e-3, unit='rad', doc='of a Vive tracker')
-    vive_position_noise: float = quantity(1.5e-3, unit='m', doc='of a Vive tracker')
+    mocap_rotation_noise: float = quantity(2e-3, unit='rad', doc='rotation noise of a body in motion capture')
+    mocap_position_noise: float = quantity(3e-4, unit='m', doc='position noise of a body in motion capture')
+    vive_rotation_noise: float = quantity(5e-3, unit='rad', doc='rotation noise of a Vive tracker')
+    vive_position_noise: float = quantity(1.5e-3, unit='m', doc='position noise of a Vive tracker')
     place_misfit: float = quantity(
-        0.05, unit='1/rad', doc="of the place of a bent segment's end, in parts of its length"
+        0.05,
+        unit='1/rad',
+        doc="model error of the place of a bent segment's end, relative to its length",
     )
-    twist_misfit: float = quantity(0.1, unit='1/rad', doc='of a bent segment, in parts of its squared bend')
+    twist_misfit: float = quantity(
+        0.1,
+        unit='1/rad',
+        doc='model error of the twist of a bent segment, relative to its squared bend',
+    )
     misfit_samples: float = quantity(
-        36.0, doc='poses of a body that share a misfit, because it lasts as long as the bend'
+        36.0, doc='poses of a body that share a misfit, which lasts as long as the bend'
     )
-    shape_noise: float = quantity(5e-4, unit='m', doc='of each point of a fiber')
+    shape_noise: float = quantity(5e-4, unit='m', doc='noise of each point of a fiber')
     shape_rotation_noise: float = quantity(
-        0.05, unit='rad', doc='of its direction against that of the body, which lasts: larger than it is'
+        0.05,
+        unit='rad',
+        doc="noise of a fiber's direction relative to the body; enlarged, since the error lasts",
     )
-    shape_places: int = quantity(12, doc='points of a fiber that enter')
+    shape_places: int = quantity(12, doc='points of a fiber in an update')
     torque_noise: float = quantity(
-        2.0, unit='N m', doc='of the base force/torque sensor; what the model misses lasts: larger than it is'
+        2.0,
+        unit='N m',
+        doc='torque noise of the base force/torque sensor; enlarged, since model errors last',
     )
-    force_noise: float = quantity(6.0, unit='N', doc='of the base force/torque sensor')
-    gate_probability: float = quantity(0.9999, doc='with which a right sample passes the gate')
-    misfit: float = quantity(
-        3.0, doc='by which the model may miss a sample in the gate, in units of noise and misfit'
+    force_noise: float = quantity(6.0, unit='N', doc='force noise of the base force/torque sensor')
+    gate_probability: float = quantity(0.9999, doc='probability that a correct sample passes the gate')
+    misfit: float = quantity(3.0, doc='model error that the gate allows, in units of noise and misfit')
+    history: float = quantity(0.25, unit='s', doc='how late a sample may arrive')
+    recovery_time: float = quantity(
+        0.1,
+        unit='s',
+        doc='time of rejections after which the state counts as lost',
     )
-    history: float = quantity(0.25, unit='s', doc='samples may come this late')
-    recovery_time: float = quantity(0.1, unit='s', doc='of refusals only, after which the state is lost')
-    start_spread: float = quantity(1.0, unit='rad or m', doc='of the coordinates at the start')
-    start_rate_spread: float = quantity(5.0, unit='rad/s or m/s', doc='of the rates at the start')
+    start_spread: float = quantity(1.0, unit='rad or m', doc='initial standard deviation of the coordinates')
+    start_rate_spread: float = quantity(
+        5.0, unit='rad/s or m/s', doc='initial standard deviation of the rates'
+    )
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -1,4 +1,4 @@
-"""What became of the samples of each sensor."""
+"""Innovation statistics by sensor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Verdict(NamedTuple):
-    """Of a sample: whether it was let in, its normalised innovation squared, and how many numbers it has."""
+    """Result of a sample: whether it was accepted, its normalised innovation squared, and its number of components."""
 
     accepted: bool
     nis: float
@@ -22,17 +22,17 @@ REFUSED = Verdict(False, math.nan, 0)
 
 @dataclass
 class Innovations:
-    """Statistics of one sensor: the mean of nis/dof is near 1 if model and noise are right."""
+    """Statistics of one sensor. The mean of nis/dof is near 1 if model and noise are right."""
 
     accepted: int = 0
     rejected: int = 0
     nis: float = 0.0  # sum over accepted samples of the normalised innovation squared
     dof: int = 0
     shown_at: float = -math.inf  # [s] the last accepted sample that shows the shape
-    recent: float = 0.0  # mean of nis/dof over LATELY of these
+    recent: float = 0.0  # mean of nis/dof over the last LATELY seconds
 
     def count(self, verdict: Verdict, t: float = -math.inf) -> None:
-        """Take what became of a sample; t [s]: of one that shows the shape."""
+        """Count a sample; t [s]: its time if it shows the shape."""
         self.accepted, self.rejected = (
             self.accepted + verdict.accepted,
             self.rejected + (not verdict.accepted),
@@ -54,12 +54,12 @@ class Innovations:
 
 
 def tally(innovations: Iterable[Innovations]) -> tuple[int, int]:
-    """How many samples were let in and refused, of all sensors together."""
+    """Return how many samples were accepted and rejected, over all sensors."""
     counts = [(each.accepted, each.rejected) for each in innovations]
     return sum(accepted for accepted, _ in counts), sum(rejected for _, rejected in counts)
 
 
 def are_explained(innovations: Iterable[Innovations], t: float, most: float) -> bool:
-    """Whether at least half of the sensors that show the shape at time t have a recent nis/dof of no more than that."""
+    """Return whether half or more of the sensors that show the shape at t have a recent nis/dof of at most `most`."""
     recent = [each.recent for each in innovations if t - each.shown_at < LATELY]
     return 2 * sum(value > most for value in recent) <= len(recent)

@@ -1,4 +1,4 @@
-"""The matrix work of the filter, compiled: a call from Python costs more than most of it."""
+"""Matrix kernels of the filter, compiled because calls from Python would dominate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BALANCING_SWEEPS = 3
 
 @njit(cache=True, error_model='numpy')
 def product(a, b, out):
-    """out = a b of an a with many zeros, which cost nothing; where there are few, np.dot is faster."""
+    """Write out = a b for a sparse a; np.dot is faster for a dense one."""
     for i in range(a.shape[0]):
         row = out[i]
         row[:] = 0.0
@@ -25,7 +25,7 @@ def product(a, b, out):
 
 @njit(cache=True, error_model='numpy')
 def balanced_norm(A):
-    """Largest row sum of D^-1 A D, for the diagonal D that makes rows and columns alike.   [Osborne 1960]"""
+    """Return the largest row sum of D^-1 A D, for the diagonal D that balances rows and columns.   [Osborne 1960]"""
     n = A.shape[0]
     size, scale, back = np.abs(A), np.ones(n), np.ones(n)  # back = 1/scale
     largest = 0.0
@@ -37,7 +37,7 @@ def balanced_norm(A):
                 row += size[i, j] * scale[j]
                 column += size[j, i] * back[j]
             row, column = row * back[i] - own, column * scale[i] - own
-            if sweep < BALANCING_SWEEPS:  # what only gives or only takes may vanish
+            if sweep < BALANCING_SWEEPS:  # coordinates with an empty row or column may vanish
                 scale[i] *= math.sqrt(max(row, 1e-9) / max(column, 1e-9))
                 back[i] = 1.0 / scale[i]
             largest = max(largest, row + own)
@@ -46,7 +46,7 @@ def balanced_norm(A):
 
 @njit(cache=True, error_model='numpy')
 def dense_rows(a):
-    """(first, last + 1) of the rows with more than one number, and where the only one of each other row is."""
+    """Return (first, last + 1) of the rows with several nonzeros, and the column of the nonzero of other rows."""
     first, end, only = a.shape[0], 0, np.zeros(a.shape[0], np.int64)
     for i in range(a.shape[0]):
         count = 0
@@ -61,7 +61,7 @@ def dense_rows(a):
 
 @njit(cache=True, error_model='numpy')
 def times(a, rows, b, out):
-    """out = a b, given the dense_rows of a: of a chain and its rates, one block in three."""
+    """Write out = a b, given the dense_rows of a. For a chain with its rates, one block in three is dense."""
     first, end, only = rows
     np.dot(a[first:end], b, out[first:end])
     for i in range(a.shape[0]):
@@ -72,9 +72,9 @@ def times(a, rows, b, out):
 
 @njit(cache=True, error_model='numpy')
 def short_step(A, dt):
-    """(h, m): dt/2^m, so short that the Taylor series of exp(A h) has all its digits after TAYLOR_TERMS.
+    """Return (h, m) with h = dt/2^m so short that the Taylor series of exp(A h) converges within TAYLOR_TERMS.
 
-    The balanced norm decides: nothing that is made of it depends on the units of x.
+    The balanced norm decides, so the result does not depend on the units of x.
     """
     doublings = max(0, math.ceil(math.log2(balanced_norm(A) * dt / TAYLOR_RADIUS + 1e-300)))
     return dt / 2**doublings, doublings
@@ -82,7 +82,7 @@ def short_step(A, dt):
 
 @njit(cache=True, error_model='numpy')
 def discretise(A, f, Q, dt):
-    """(Phi, step, covariance) of dx = f + A (x - x0) + noise of density Q over dt, from x0.
+    """Return (Phi, step, covariance) of dx = f + A (x - x0) + noise of density Q over dt, from x0.
 
     Phi = exp(A dt)     step = int exp(A s) f ds     covariance = int exp(A s) Q exp(A s)^T ds
     by a Taylor series over a short step h and doublings: X(2h) = X(h) + Phi(h) X(h) [Phi(h)^T].
@@ -117,10 +117,10 @@ def discretise(A, f, Q, dt):
 
 @njit(cache=True, error_model='numpy')
 def assemble(linear, x, noise):
-    """(A, f, Q) of the state (q, qd, w) with the unknown forces w, or of (q, qd) if x has no w.
+    """Return (A, f, Q) of the state (q, qd, w) with the unknown forces w, or of (q, qd) if x has no w.
 
-    linear: A (2n, 2n), B (2n, n) and rates (2n,) of (q, qd). noise (4, n): densities of white force, of the drift of w
-    and of acceleration, and the rate [1/s] at which w is forgotten.
+    linear: A (2n, 2n), B (2n, n) and rates (2n,) of (q, qd). noise (4, n): densities of the white force, of the drift
+    of w and of the acceleration, and the rate [1/s] at which w is forgotten.
     """
     A_model, B, rates = linear
     n, size = B.shape[1], x.size
@@ -140,7 +140,7 @@ def assemble(linear, x, noise):
 
 @njit(cache=True, error_model='numpy')
 def advance(linear, x, P, noise, dt):
-    """(Phi, x, P) after dt; linear and noise as in assemble."""
+    """Return (Phi, x, P) after dt; linear and noise as in assemble."""
     A, f, Q = assemble(linear, x, noise)
     Phi, step, cov = discretise(A, f, Q, dt)
     moved = np.dot(np.dot(Phi, P), Phi.T)
@@ -152,7 +152,7 @@ def advance(linear, x, P, noise, dt):
 
 @njit(cache=True, error_model='numpy')
 def noise_rate(Phi, push, noise, out):
-    """out (2n,) = diagonal of Phi Q Phi^T of (q, qd); Q of assemble, push (n, n) = the white part's root."""
+    """Write out (2n,) = diagonal of Phi Q Phi^T of (q, qd); Q as in assemble, push (n, n) = root of its white part."""
     n = push.shape[0]
     row = np.empty(n)
     for i in range(2 * n):
@@ -170,10 +170,10 @@ def noise_rate(Phi, push, noise, out):
 
 @njit(cache=True, error_model='numpy')
 def glance(linear, x, P, noise, dt):
-    """(x, variances of q and qd) after dt: x as by advance, for half the price.
+    """Return (x, variances of q and qd) after dt: x as by advance, at half the cost.
 
-    What noise adds to a variance is an integral over the times at which the doublings know Phi: 0, h, 2h, 4h ...
-    by trapezoids, which is too much by a tenth of it at most.
+    The noise part of a variance is a trapezoidal integral over the times at which the doublings know Phi: 0, h, 2h, 4h
+    ... It is at most a tenth too large.
     """
     A, f, _ = assemble(linear, x, noise)
     size, n, (h, doublings) = x.size, noise.shape[1], short_step(A, dt)
@@ -208,7 +208,7 @@ def glance(linear, x, P, noise, dt):
 
 @njit(cache=True, error_model='numpy')
 def factorise(S):
-    """Overwrite the lower triangle of S with its Cholesky factor; False if S is not positive definite."""
+    """Overwrite the lower triangle of S with its Cholesky factor; return False if S is not positive definite."""
     for i in range(S.shape[0]):
         for j in range(i + 1):
             total = S[i, j]
@@ -225,7 +225,7 @@ def factorise(S):
 
 @njit(cache=True, error_model='numpy')
 def solve_lower(L, b):
-    """Overwrite b (n, m) with L^-1 b, of a lower triangle L."""
+    """Overwrite b (n, m) with L^-1 b, for a lower triangle L."""
     for i in range(b.shape[0]):
         for k in range(i):
             for j in range(b.shape[1]):
@@ -236,10 +236,10 @@ def solve_lower(L, b):
 
 @njit(cache=True, error_model='numpy')
 def correct(x, P, residual, H, variance):
-    """(x, P, nis) after an update; infinite, and nothing changed, if S is not positive.
+    """Return (x, P, nis) after an update. If S is not positive definite, nis is inf and nothing changes.
 
     S = H P H^T + R = L L^T     W = L^-1 H P     x += W^T L^-1 r     P -= W^T W     R = diag(variance)
-    nis = r^T S^-1 r. P stays symmetric to the last bit.
+    nis = r^T S^-1 r. P stays exactly symmetric.
     """
     rows, size = H.shape
     W, S = np.empty((rows, size)), np.empty((rows, rows))
@@ -263,7 +263,7 @@ def correct(x, P, residual, H, variance):
 
 @njit(cache=True, error_model='numpy')
 def surprise(P, residual, H, R, misfit):
-    """r^T (H P H^T + (1 + misfit^2) R)^-1 r: what the model may be off more than R says, in units of it."""
+    """Return r^T (H P H^T + (1 + misfit^2) R)^-1 r; misfit is the allowed model error in units of R."""
     rows, size = H.shape
     HP, S = np.empty((rows, size)), np.empty((rows, rows))
     product(H, P, HP)
@@ -278,11 +278,11 @@ def surprise(P, residual, H, R, misfit):
 
 @njit(cache=True, error_model='numpy')
 def correct_all(x, P, update, check, rule):
-    """(x, P, nis, count) after the updates of the first `count` sensors, one after the other, all linearised at x.
+    """Return (x, P, nis, count) after sequential updates with the first `count` sensors, all linearised at x.
 
-    update: innovation, H and variance of all sensors; check: the innovation, H and R (k, rows, rows) that a sensor is
-    judged by. rule: limit of the surprise, misfit in it, coordinates, and how far these may move from x. The first
-    sensor beyond these limits is not let in and ends it; nis holds its value last.
+    update: innovation, H and variance of all sensors; check: the innovation, H and R (k, rows, rows) for the gate of
+    each sensor. rule: limit of the surprise, misfit in it, number of coordinates, and their largest move from x. The
+    first sensor beyond these limits is rejected and ends the sequence; its value is the last in nis.
     """
     gate, misfit, n, reach = rule[0], rule[1], int(rule[2]), rule[3]
     innovation, H, variance = update
@@ -304,9 +304,9 @@ def correct_all(x, P, update, check, rule):
 
 @njit(cache=True, error_model='numpy')
 def wrench_slopes(T, slopes, linear, H):
-    """Write H (6, size) = T (dtau_0/d(q, qd) + M_0 dqdd/dx), of the last coordinates: see Process.base_wrench.
+    """Write H (6, size) = T (dtau_0/d(q, qd) + M_0 dqdd/dx) of the last coordinates; see Process.base_wrench.
 
-    slopes: dtau/dq, dtau/dqd and M of the robot with its base's six forces first; linear: A and B of its own.
+    slopes: dtau/dq, dtau/dqd and M of the robot, with the six base forces first; linear: its A and B.
     """
     dq, dqd, M = slopes
     A, B = linear

@@ -1,4 +1,4 @@
-"""What the filter asks of anything that was measured."""
+"""Interface of measurements to the filter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .process_model import Belief, Process
 
 
 class Reading(NamedTuple):
-    """z - h(x), dh/dx (m, size) and the variance (m,) of the noise; and what each of the k sensors is judged by."""
+    """z - h(x), dh/dx (m, size) and the noise variance (m,); and, for each of the k sensors, the terms of its gate."""
 
     innovation: Array
     H: Array
@@ -22,16 +22,16 @@ class Reading(NamedTuple):
 
     @classmethod
     def plain(cls, innovation: Array, H: Array, variance: Array) -> Reading:
-        """Of one sensor whose numbers have nothing to do with each other."""
+        """Return the reading of one sensor with independent components."""
         return cls(innovation, H, variance, (innovation, H, np.diag(variance)[None]))
 
     def correct(self, belief: Belief, rule: Array) -> Correction:
-        """What follows of it, if it was read at the mean of a belief."""
+        """Update a belief at whose mean this was read."""
         return Correction(*correct_all(belief.x, belief.P, self[:3], self.check, rule))
 
 
 class Correction(NamedTuple):
-    """The mean and covariance after the first `let_in` sensors, and nis up to the first that was not."""
+    """Mean and covariance after the first `let_in` sensors, and nis up to the first rejected one."""
 
     x: Array
     P: Array
@@ -40,7 +40,7 @@ class Correction(NamedTuple):
 
 
 class Measurement(Protocol):
-    """Something measured at time t by `sensors`, each of which has its share of the rows of a reading."""
+    """A measurement at time t by `sensors`; each has an equal share of the rows of a reading."""
 
     @property
     def t(self) -> float: ...
@@ -54,22 +54,22 @@ class Measurement(Protocol):
 
     @property
     def dof(self) -> int:
-        """How many numbers each sensor has measured."""
+        """How many numbers each sensor measured."""
 
     @property
     def content(self) -> Array:
-        """All numbers of all sensors as they were measured."""
+        """All numbers of all sensors, as measured."""
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading: ...
 
     def correct(self, process: Process, belief: Belief, pressure: Array, rule: Array) -> Correction:
-        """The belief after all sensors, one after the other, as long as they keep to the rule of correct_all."""
+        """Update a belief with the sensors in turn, up to the first that breaks the rule of correct_all."""
 
     def only(self, k: int) -> Measurement:
-        """What sensor k measured."""
+        """Return the part of sensor k."""
 
     def behind(self, k: int) -> Measurement:
-        """What the sensors from k on measured."""
+        """Return the part of the sensors from k on."""
 
     def without(self, k: int) -> Measurement:
-        """What the others measured."""
+        """Return the part of all sensors but k."""

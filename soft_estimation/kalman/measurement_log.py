@@ -1,4 +1,4 @@
-"""What the filter keeps: what happened, in the order of time, and what was believed after it."""
+"""Log of the filter: events in order of time, each with the belief after it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .process_model import Belief, Process
 
 @dataclass(slots=True)
 class Entry:
-    """A thing that happened at time t, the pressures after it, and the last belief, which may be a little older."""
+    """An event at time t, the pressures after it, and the last belief, which may be slightly older."""
 
     t: float
     measurement: Any = None  # a Measurement, pressures, or nothing
     belief: Any = None
     pressure: Any = None
-    pushed: Any = 0.0  # [Pa s] pressures since the belief, integrated
-    pressed_at: float = math.inf  # when the last pressures were measured; inf: there are none
+    pushed: Any = 0.0  # [Pa s] integral of the pressures since the belief
+    pressed_at: float = math.inf  # [s] last measurement of pressures; inf: there are none
     refused_since: dict[str, float] = field(default_factory=dict)  # by sensor
     accepted_at: float = -math.inf  # the last sample of any sensor
     shown_at: float = -math.inf  # the last that shows the shape
@@ -32,7 +32,7 @@ class Entry:
     is_counted: bool = False
 
     def mean_pressure(self, t: float) -> Array:
-        """From the belief until t."""
+        """Return the mean pressure from the belief until t."""
         lasting = t - self.belief.t
         return (self.pushed + (t - self.t) * self.pressure) / lasting if lasting > 0.0 else self.pressure
 
@@ -41,10 +41,10 @@ time_of = operator.attrgetter('t')
 
 
 def smoothed(process: Process, log: Sequence[Entry]) -> list[Belief]:
-    """Beliefs at all times, each from everything before and after it.
+    """Return the beliefs at all times, each from all samples before and after it.
 
-    RTS smoother: x_k += C (x_next - x_predicted),  C = P_k Phi^T P_predicted^-1. A state that was lost
-    and found again tells nothing about the time before.
+    RTS smoother: x_k += C (x_next - x_predicted),  C = P_k Phi^T P_predicted^-1. A restart of the state carries no
+    information about the time before it.
     """
     later = log[-1]
     beliefs: list[Belief] = [later.belief]
@@ -65,7 +65,7 @@ def smoothed(process: Process, log: Sequence[Entry]) -> list[Belief]:
 
 
 def _inverse(P: Array) -> Array:
-    """Of a covariance, some of whose rows may be zero: what is known for sure needs no correction."""
+    """Return the pseudo-inverse of a covariance; zero rows are known exactly and need no correction."""
     sigma = np.sqrt(np.diagonal(P))
     scale = np.where(sigma > 0.0, sigma, 1.0)
     return np.asarray(

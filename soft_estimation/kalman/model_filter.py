@@ -26,16 +26,18 @@ from .sensor_faults import MisplacedBodies, SampleWatch
 from .sensor_models import Mounting, PoseSet
 
 ITERATIONS = 6
-AHEAD = 5.0  # steps that the state of now may be ahead of the last belief: sensors that are late must not cost more
-LARGEST_PRESSURE = 10.0  # [-] in parts of the robot file's limit; what is more is no reading of any sensor
-SMALL_STEP = 0.05  # [rad or m] a correction beyond it is linearised again where it leads to
+AHEAD = (
+    5.0  # steps that the current state may be ahead of the last belief, so that late sensors do not cost more
+)
+LARGEST_PRESSURE = 10.0  # [-] relative to the limit of the robot file; no sensor reads more
+SMALL_STEP = 0.05  # [rad or m] after a larger correction, linearise again
 
 
 class ModelFilter:
-    """Feed it in any order; ask it for the state at any time from the last sample on.
+    """Feed samples in any order; ask for the state at any time from the last sample on.
 
-    Everything of the last `history` seconds is kept: a late sample is put in its place and what came after it is
-    done again. Samples that are older are refused (`too_late`).
+    The filter keeps everything of the last `history` seconds. It inserts a late sample at its time and repeats the
+    steps after it. It rejects older samples (`too_late`).
     """
 
     def __init__(self, robot: Robot, config: FilterConfig | None = None) -> None:
@@ -46,7 +48,7 @@ class ModelFilter:
         tracking, noise = Tracking(robot), self.config.pose_noise
         self._mounting = Mounting(tracking, noise)
         self._watch = SampleWatch(tracking)
-        self.bodies = MisplacedBodies(tracking)  # of those that it finds only the directions count
+        self.bodies = MisplacedBodies(tracking)  # bodies of which only the directions count
         spreads = self.config.start_spread, self.config.start_rate_spread
         self._relocation = Relocation(self.process, tracking, spreads, noise.of_kind)
         self._is_smooth = all(s.smooth for s in robot.description.segments)
@@ -55,23 +57,23 @@ class ModelFilter:
         self._largest_pressure = LARGEST_PRESSURE * self._watch.largest_pressure
         self._rules: dict[int, Array] = {}
         self._log: list[Entry] = []
-        self._done = 0  # entries of the log whose belief is up to date
+        self._done = 0  # log entries whose belief is up to date
 
-    # ---- what comes in -----------------------------------------------------------------------------------------------
+    # ---- input -------------------------------------------------------------------------------------------------------
 
     def feed_pose(self, t: float, sensor: str, X_WS: Any) -> None:
-        """Pose of a tracked body in the world of ROS."""
+        """Take the pose of a tracked body in the ROS world."""
         self.feed_poses(t, {sensor: X_WS})
 
     def feed_poses(self, t: float, X_WS: Mapping[str, Any]) -> None:
-        """Poses of several tracked bodies at one time: one by one they would cost more."""
+        """Take the poses of several tracked bodies at one time; this is cheaper than one by one."""
         if X_WS:
             self.bodies.feed(t, X_WS)
             poses, slipped = self._mounting.poses(t, X_WS), self.bodies.slipped(X_WS)
             self.feed(poses.with_open_places(slipped) if slipped else poses)
 
     def feed_shape(self, t: float, sensor: str, s: Any, points_S: Any) -> None:
-        """Points of a fiber at arc lengths s, in the frame of the sensor."""
+        """Take points of a fiber at arc lengths s, in the frame of the sensor."""
         config = self.config
         if self._is_smooth:
             self.feed(self._mounting.shape_poses(t, sensor, s, points_S))
@@ -79,12 +81,12 @@ class ModelFilter:
             self.feed(self._mounting.shape(t, sensor, s, points_S, config.shape_noise, config.shape_places))
 
     def feed_wrench(self, t: float, sensor: str, wrench_S: Any) -> None:
-        """Wrench (torque, force) on the robot at its base, about the sensor and in its axes."""
+        """Take the wrench (torque, force) on the robot at its base, about the sensor and in its axes."""
         noise = (self.config.torque_noise, self.config.force_noise)
         self.feed(self._mounting.wrench(t, sensor, wrench_S, noise))
 
     def feed_pressure(self, t: float, pressure: Any) -> None:
-        """Pressures [Pa] of all chambers, which act from t on."""
+        """Take the pressures [Pa] of all chambers, which act from t on."""
         p, count = as_array('pressure', pressure), len(self.process.robot.chamber_names)
         if p.shape != (count,):
             raise ValueError(f'pressure: expected shape ({count},), got {p.shape}')
@@ -95,25 +97,25 @@ class ModelFilter:
         self._insert(Entry(t, p))
 
     def feed(self, measurement: Measurement) -> None:
-        """Any measurement; ValueError if it is frozen."""
+        """Take any measurement; ValueError if it is frozen."""
         self._watch.check(measurement)
         self._insert(Entry(measurement.t, measurement))
 
     def catch_up(self) -> None:
-        """Do what was fed, in the order of time: samples that came together are done together.
+        """Process what was fed, in order of time; samples that arrived together are processed together.
 
-        Whoever asks for the state has it done; whoever has time before may do so.
+        `estimate` calls this. Call it earlier to use idle time.
         """
         while self._done < len(self._log):
             item = self._log[self._done]
             self._apply(self._log[self._done - 1], item)
             self._done += 1
-            if item.begins_anew:  # the base may have been found elsewhere
+            if item.begins_anew:  # the base may have been found at another place
                 for later in self._log[self._done :]:
                     if isinstance(later.measurement, PoseSet):
                         later.measurement = self._measured_again(later.measurement, later.measurement.sensors)
 
-    # ---- what comes out ----------------------------------------------------------------------------------------------
+    # ---- output ------------------------------------------------------------------------------------------------------
 
     @property
     def started(self) -> bool:
@@ -121,31 +123,31 @@ class ModelFilter:
 
     @property
     def located(self) -> bool:
-        """Whether a sample has been let in: before, the state is a guess."""
+        """Whether a sample was accepted; before, the state is a guess."""
         if self._log and self._log[self._done - 1].accepted_at == -math.inf:
             self.catch_up()
         return bool(self._log) and self._log[self._done - 1].accepted_at > -math.inf
 
     @property
     def accepted_at(self) -> float:
-        """When the last sample that was let in had been measured, -inf if none was."""
+        """Time of measurement of the last accepted sample, or -inf."""
         self.catch_up()
         return self._log[-1].accepted_at if self._log else -math.inf
 
     @property
     def shown_at(self) -> float:
-        """The same of samples that show the shape: with a wrench or the pose of the base alone it is a guess."""
+        """The same for samples that show the shape; a wrench or the pose of the base alone do not."""
         self.catch_up()
         return self._log[-1].shown_at if self._log else -math.inf
 
     @property
     def is_explained(self) -> bool:
-        """Whether the innovations of late are such as noise and misfit explain: else the state is not the robot's."""
+        """Whether noise and misfit explain the recent innovations; otherwise the state is wrong."""
         return are_explained(self.innovations.values(), self.accepted_at, 1.0 + self.config.misfit**2)
 
     @property
     def tally(self) -> tuple[int, int]:
-        """How many samples were let in, and how many were not."""
+        """How many samples were accepted and rejected."""
         let_in, refused = tally(self.innovations.values())
         return let_in, refused + self.too_late
 
@@ -157,16 +159,18 @@ class ModelFilter:
 
     @property
     def resets(self) -> int:
-        """How often the state was lost and begun anew."""
+        """How often the state was lost and restarted."""
         self.catch_up()
         return self._resets
 
     def estimate(self, t: float) -> Estimate:
-        """The state at time t [s], not before the last sample. Raises ValueError before the first sample."""
+        """Return the state at time t [s], not before the last sample. Raises ValueError before the first sample."""
         if not self._log:
-            raise ValueError('estimate: nothing was fed yet')
+            raise ValueError('estimate: no sample yet')
         self.catch_up()
-        if t > self._log[-1].belief.t + AHEAD * self.process.noise.step:  # kept, not computed anew each time
+        if (
+            t > self._log[-1].belief.t + AHEAD * self.process.noise.step
+        ):  # keep it, so that it is computed once
             self._insert(Entry(max(t, self._log[-1].t)))
             self.catch_up()
         last, n = self._log[-1], self.process.n
@@ -177,24 +181,24 @@ class ModelFilter:
         return Estimate(t, x[:n].copy(), x[n : 2 * n].copy(), qdd, variance.copy(), force)
 
     def belief(self) -> Belief:
-        """Mean and covariance after the last sample."""
+        """Return mean and covariance after the last sample."""
         self.catch_up()
         return self._log[-1].belief
 
     def smoothed(self) -> list[Belief]:
-        """Beliefs at all kept times, each from everything before and after it: for recordings, `history` = inf."""
+        """Return the beliefs at all kept times, each from all samples: for recordings, `history` = inf."""
         self.catch_up()
         return smoothed(self.process, self._log)
 
     def report(self) -> dict[str, object]:
-        """How the filter is doing, for people."""
+        """Return statistics for diagnostics."""
         values: dict[str, object] = {'too late': self.too_late, 'resets': self.resets}
         for name, count in self.innovations.items():
             values[f'{name} accepted'], values[f'{name} rejected'] = count.accepted, count.rejected
             values[f'{name} NIS/dof'] = f'{count.consistency:.2f}'
         return values
 
-    # ---- inside ------------------------------------------------------------------------------------------------------
+    # ---- internal ----------------------------------------------------------------------------------------------------
 
     def _insert(self, entry: Entry) -> None:
         if not math.isfinite(entry.t):
@@ -219,14 +223,16 @@ class ModelFilter:
             self._done -= oldest
 
     def _apply(self, last: Entry, item: Entry) -> None:
-        """Fill in the belief after an entry from the one before it."""
+        """Compute the belief of an entry from the one before it."""
         item.pressure, item.belief, item.begins_anew = last.pressure, last.belief, False
         item.pressed_at = last.pressed_at
         item.refused_since, item.accepted_at = last.refused_since, last.accepted_at
         item.shown_at = last.shown_at
         is_pressure, since = isinstance(item.measurement, np.ndarray), last.belief.t
         is_heard_again = is_pressure and item.t > self._known_until(last) and last.accepted_at > -math.inf
-        if is_pressure and item.t <= since + self._ahead and not is_heard_again:  # the mean will do
+        if (
+            is_pressure and item.t <= since + self._ahead and not is_heard_again
+        ):  # the mean pressure is enough
             item.pushed = last.pushed + (item.t - last.t) * last.pressure
         elif item.t > since:
             item.pushed = 0.0
@@ -234,7 +240,7 @@ class ModelFilter:
                 item.belief = self.process.predict(
                     last.belief, item.t, last.mean_pressure(item.t), self._known_until(last)
                 )
-            except (SoftRobotError, ValueError):  # the mean has left what the model can do
+            except (SoftRobotError, ValueError):  # the mean is outside the range of the model
                 self._begin_anew(item, self._relocation.from_rest(item.t))
         if is_pressure:
             item.pressure, item.pressed_at = item.measurement, item.t
@@ -244,7 +250,7 @@ class ModelFilter:
             self._correct(item, item.measurement)
 
     def _known_until(self, last: Entry) -> float:
-        """After it the pressures are a guess: those of a live robot go on while they are not heard."""
+        """Return the time from which the pressures are a guess: a live robot moves on while they are missing."""
         return last.pressed_at + self._ahead if self._ahead else math.inf
 
     def _correct(self, item: Entry, measurement: Measurement) -> None:
@@ -254,7 +260,7 @@ class ModelFilter:
         found = self._relocated(item, measurement, verdicts)
         if found is not None:
             self._begin_anew(item, found)
-            if isinstance(measurement, PoseSet):  # the base may have been found elsewhere
+            if isinstance(measurement, PoseSet):  # the base may have been found at another place
                 item.measurement = measurement = self._measured_again(measurement, measurement.sensors)
             belief, verdicts = self._updated(item.belief, measurement, item.pressure)
         item.belief, refused = belief, dict(item.refused_since)
@@ -267,15 +273,15 @@ class ModelFilter:
                 item.shown_at = item.t if k >= blind else item.shown_at
             else:
                 refused.setdefault(sensor, item.t)
-            if item.begins_anew:  # the state was made of it: its innovation says nothing
+            if item.begins_anew:  # the state was made from this sample, so its innovation has no information
                 verdict = verdict._replace(nis=0.0, dof=0)
-            if not item.is_counted:  # what is done again is counted once
+            if not item.is_counted:  # count repeated work once
                 shown_at = item.t if k >= blind else -math.inf
                 self._innovations.setdefault(sensor, Innovations()).count(verdict, shown_at)
         item.refused_since, item.is_counted = refused, True
 
     def _begin_with(self, item: Entry, measurement: PoseSet) -> PoseSet:
-        """Begin where the first poses say; they may also say where the base is."""
+        """Start at the first poses, which may also locate the base."""
         sets = self._pose_sets(measurement)
         found = self._relocation.from_poses(sets, item.belief.x, item.pressure, is_known=False)
         if found is None:
@@ -284,10 +290,10 @@ class ModelFilter:
         return self._measured_again(measurement, measurement.sensors)
 
     def _trusted(self, item: Entry, measurement: Measurement) -> Measurement:
-        """Without bodies that have been refused, for long or most of them, and have not moved like bodies since.
+        """Return the measurement without bodies that were rejected (long, or with most others) and move erratically.
 
-        The longer nothing is let in, the wider is the gate, and of many poses at random one passes it in the end. At
-        the start, when it is widest, bodies whose poses are not the robot's are left out.
+        The gate widens while nothing is accepted, and would eventually accept one of many random poses. At the start,
+        when it is widest, bodies whose poses do not fit the robot are left out.
         """
         begins = item.accepted_at == -math.inf
         if not (begins or item.refused_since) or not isinstance(measurement, PoseSet):
@@ -306,24 +312,24 @@ class ModelFilter:
         return self._measured_again(measurement, rest) if strays else measurement
 
     def _measured_again(self, measurement: PoseSet, sensors: Sequence[str]) -> PoseSet:
-        """The poses of some of the sensors, base to tip, as they refer to each other and to the base now."""
+        """Return the poses of some sensors, base to tip, with their current references among each other."""
         rows = [measurement.sensors.index(sensor) for sensor in sensors]
         X_WS = dict(zip(sensors, measurement.X_WS[rows], strict=True))
         poses = self._mounting.poses(measurement.t, X_WS, measurement.variance[rows, :2])
         return poses._replace(misfit=measurement.misfit)
 
     def _pose_sets(self, measurement: PoseSet) -> list[PoseSet]:
-        """Those that are kept, and one more."""
+        """Return the kept sets and one more."""
         before = (entry.measurement for entry in self._log[: self._done])
         return [*(m for m in before if isinstance(m, PoseSet)), measurement]
 
     def _updated(
         self, belief: Belief, measurement: Measurement, pressure: Array
     ) -> tuple[Belief, dict[str, Verdict]]:
-        """The belief after all sensors of a measurement, one after the other, each past its gate.
+        """Return the belief after sequential updates with all sensors of a measurement, each with its own gate.
 
-        One linearisation serves them all, as long as none of them moves the state away from it. When one is refused the
-        others begin again without it, as if it had not been measured.
+        One linearisation serves all sensors while none of them moves the state far. If one is rejected, the others
+        start again without it, as if it had not been measured.
         """
         start, refused = belief, {}
         verdicts: list[Verdict] = []
@@ -346,10 +352,10 @@ class ModelFilter:
     def _doubtful(
         self, belief: Belief, measurement: Measurement, pressure: Array, nis: float
     ) -> tuple[Belief, Verdict]:
-        """Iterated update with one sensor that is refused, or moves the state far, where it is linearised first.
+        """Update with one sensor that was rejected or moves the state far, with iterated linearisation.
 
-        It is let in if the iteration settles and its last linearisation passes the gate. Where the state is known so
-        well that the linearisation cannot be what is wrong, there is none.
+        The sensor is accepted if the iteration converges and its last linearisation passes the gate. If the state is
+        known too well for the linearisation to be wrong, there is no iteration.
         """
         n, dof, x_linear = self.process.n, 0, belief.x
         if np.diagonal(belief.P)[:n].max() < (SMALL_STEP / 5.0) ** 2:
@@ -366,7 +372,7 @@ class ModelFilter:
         return Belief(belief.t, x, P) if accepted else belief, Verdict(accepted, nis, dof)
 
     def _rule(self, dof: int) -> Array:
-        """Of correct_all, for sensors of so many numbers; its first is the gate."""
+        """Return the rule of correct_all for sensors with `dof` numbers; its first entry is the gate."""
         if dof not in self._rules:
             gate = float(chdtri(dof, 1.0 - self.config.gate_probability))
             self._rules[dof] = np.array([gate, self.config.misfit, self.process.n, SMALL_STEP])
@@ -375,7 +381,7 @@ class ModelFilter:
     def _relocated(
         self, item: Entry, measurement: Measurement, verdicts: Mapping[str, Verdict]
     ) -> Belief | None:
-        """Where to begin anew, if samples have been refused for long enough and tell where."""
+        """Return where to restart, if samples were rejected for long enough and agree on a place, else None."""
         patience = self.config.recovery_time
         since = [
             item.refused_since.get(sensor, item.t)

@@ -1,4 +1,4 @@
-"""What measured poses say about the coordinates, compiled: innovations, their derivatives and their covariance."""
+"""Kernels of pose measurements: innovations, their derivatives and their covariance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .kernels import correct_all, solve_lower
 
 @njit(cache=True, error_model='numpy')
 def hung_on(X_P, X_ref, X_meas, out):
-    """out = X_P X_ref^-1 X_meas: a measured pose, as it is if the measured reference is where the model has it."""
+    """Write out = X_P X_ref^-1 X_meas: the measured pose, if the measured reference is moved to the model's."""
     for a in range(3):
         out[a, 3] = X_P[a, 3]
         for b in range(3):
@@ -28,11 +28,11 @@ def hung_on(X_P, X_ref, X_meas, out):
 
 @njit(cache=True, error_model='numpy')
 def pose_innovations(X_M, J_tip, measured, place, size):
-    """Innovation (6k,), H (6k, size) and the sensors' places p_MS (k, 3) of k tracked frames, by all frames X_M.
+    """Return innovation (6k,), H (6k, size) and sensor positions p_MS (k, 3) of k tracked frames, from all frames X_M.
 
-    Innovation (log R_meas R^T, p_meas - p) of the sensor's place in M's axes, the measured pose hung on the frame it
-    refers to. place: see sensing.Places. Coordinates between a frame and the one it refers to turn and move it as they
-    do the tip, whose Jacobian is J_tip; no other does.
+    The innovation is (log R_meas R^T, p_meas - p) at the sensor, in M's axes, with the measured pose relative to its
+    reference frame. place: see sensing.Places. Coordinates between a frame and its reference move it as they move the
+    tip, whose Jacobian is J_tip; other coordinates do not.
     """
     X_meas, X_ref = measured
     arms, frames, count = place.p_FS, place.frames, len(place.frames)
@@ -47,7 +47,7 @@ def pose_innovations(X_M, J_tip, measured, place, size):
             Z[:] = X_meas[s, :3]
         turn = vec3.matmul(rotation(Z), vec3.transpose(rotation(X)))
         innovation[first], innovation[first + 1], innovation[first + 2] = so3.log_kernel(turn)
-        for a in range(3):  # back: from the tip to the sensor's place
+        for a in range(3):  # vector from the tip back to the sensor
             arm = X[a, 0] * arms[s, 0] + X[a, 1] * arms[s, 1] + X[a, 2] * arms[s, 2]
             arm_meas = Z[a, 0] * arms[s, 0] + Z[a, 1] * arms[s, 1] + Z[a, 2] * arms[s, 2]
             p_MS[s, a] = X[a, 3] + arm
@@ -64,10 +64,10 @@ def pose_innovations(X_M, J_tip, measured, place, size):
 
 @njit(cache=True, error_model='numpy')
 def add_misfit(X_M, J_tip, span, misfit, R):
-    """Add to R (6, 6) what the model misses of the segments between two frames.
+    """Add the model error of the segments between two frames to R (6, 6).
 
-    A segment of length l that bends by b may end misfit[0] l b elsewhere, and turned by misfit[1] b^2 about every axis
-    about which its own coordinates do not turn it. span: first and last frame, and the coordinates before each frame.
+    A segment of length l that bends by b may end misfit[0] l b elsewhere, and rotated by misfit[1] b^2 about each axis
+    about which its own coordinates do not rotate it. span: first and last frame, and the coordinates before each frame.
     """
     X_M, starts = X_M[span[0] : span[1] + 1], span[2]
     axes = np.empty((3, 3))
@@ -98,11 +98,11 @@ def add_misfit(X_M, J_tip, span, misfit, R):
 
 @njit(cache=True, error_model='numpy')
 def pose_covariance(X_M, J_tip, p_MS, place, doubt):
-    """R (6k, 6k) of the innovations of k poses without misfit, and the misfit (k, 6, 6) of each.
+    """Return R (6k, 6k) of the innovations of k poses without misfit, and the misfit (k, 6, 6) of each.
 
-    e_k = n_k - T_k n_ref + misfit of the segments between,  T = [1, 0; -[d]x, 1],  d from the reference to the sensor:
-    the noise of a pose is also in those that refer to it.
-    doubt: variance (k, 4) of rotation and position, of the pose and of the one it refers to; misfit as in add_misfit.
+    e_k = n_k - T_k n_ref + misfit of the segments between,  T = [1, 0; -[d]x, 1],  d from the reference to the sensor.
+    So the noise of a pose is also in the poses that refer to it.
+    doubt: variance (k, 4) of rotation and position, of the pose and of its reference; misfit as in add_misfit.
     """
     variance, misfit = doubt
     count = len(place.frames)
@@ -136,10 +136,10 @@ def pose_covariance(X_M, J_tip, p_MS, place, doubt):
 
 @njit(cache=True, error_model='numpy')
 def pose_reading(X_M, J_tip, measured, place, doubt, size):
-    """(white innovation, its H, innovation, H, R (k, 6, 6)) of k poses.
+    """Return (white innovation, its H, innovation, H, R (k, 6, 6)) of k poses.
 
-    White: combined, each with those before it, so that the noise is of unit variance. doubt: as in pose_covariance, and
-    how many samples share a misfit: in the white innovation, which is one of many, it weighs as much as all of them.
+    White: each combined with those before it, so that the noise has unit variance. doubt: as in pose_covariance, and
+    the number of samples that share a misfit; in the white innovation, one of many, it weighs as much as all of them.
     """
     innovation, H, p_MS = pose_innovations(X_M, J_tip, measured, place, size)
     R, missed = pose_covariance(X_M, J_tip, p_MS, place, doubt[:2])
@@ -157,10 +157,10 @@ def pose_reading(X_M, J_tip, measured, place, doubt, size):
 
 @njit(cache=True, error_model='numpy')
 def correct_by_poses(belief, frames, measured, place, doubt, rule, after):
-    """Write (x, P, nis) after the poses of the first sensors into `after` and return how many these are.
+    """Write (x, P, nis) after the poses of the first sensors into `after`, and return how many these are.
 
     belief: x and P. frames: all X_M and the tip's Jacobian at x. See pose_reading for the poses, and correct_all for
-    the rule and what becomes of them.
+    the rule.
     """
     x, P = belief
     reading = pose_reading(frames[0], frames[1], measured, place, doubt, x.size)

@@ -1,4 +1,4 @@
-"""The robot's dynamics as the process of a filter: exact linearisation, steps that stiffness does not bound."""
+"""The robot's dynamics as the process of a filter: exact linearisation, steps that are stable for stiff robots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONSTANT_WORK = ('gain', 'volume')  # chambers whose generalised force does not 
 
 
 class Belief(NamedTuple):
-    """What is known at time t: x = (q, qd, w) with covariance P; w are the forces that the model does not know."""
+    """Belief at time t: x = (q, qd, w) with covariance P; w are the forces that the model does not know."""
 
     t: float
     x: Array
@@ -27,7 +27,7 @@ class Belief(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """State at time t; variance holds that of q, then of qd; force is what acts and the model does not know."""
+    """State at time t. variance holds that of q, then of qd; force is the unknown force."""
 
     t: float
     q: Array
@@ -47,16 +47,26 @@ class Linearisation(NamedTuple):
 
 @dataclass(frozen=True)
 class ProcessNoise:
-    """How far the model is trusted, as parts of the largest force the chambers can exert on each coordinate."""
+    """Process noise, relative to the largest force of the chambers on each coordinate."""
 
     force: float = quantity(0.001, unit='1/sqrt(Hz)', doc='white disturbance')
-    drift: float = quantity(0.05, unit='1/sqrt(s)', doc='random walk of the unknown force; 0: there is none')
-    blind_drift: float = quantity(
-        1.0, unit='1/sqrt(s)', doc='the same while the pressures are not heard; not less than drift'
+    drift: float = quantity(
+        0.05,
+        unit='1/sqrt(s)',
+        doc='random walk of the unknown force; 0: no unknown force',
     )
-    memory: float = quantity(2.0, unit='s', doc='after which the unknown force is forgotten, unless seen')
+    blind_drift: float = quantity(
+        1.0,
+        unit='1/sqrt(s)',
+        doc='the same while pressures are missing; at least drift',
+    )
+    memory: float = quantity(
+        2.0,
+        unit='s',
+        doc='time in which the unknown force is forgotten unless confirmed',
+    )
     base_acceleration: float = quantity(
-        0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white, of a base that somebody moves'
+        0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white acceleration noise of a moving base'
     )
     step: float = quantity(0.01, unit='s', doc='longest step between two linearisations')
 
@@ -72,24 +82,24 @@ class ProcessNoise:
 
 
 class Process:
-    """Carries a belief forward under pressures.
+    """Predicts a belief under pressures.
 
     The mean takes the exponential Rosenbrock step x + int exp(A s) ds f(x): second order, exact for linear robots and
-    stable however stiff they are.
+    stable for any stiffness.
     """
 
     def __init__(self, robot: Robot, noise: ProcessNoise) -> None:
         if any(segment.singular for segment in robot.description.segments):
             raise ValueError(
                 f'{robot.name}: the model-based filter needs coordinates with inertia in every pose; '
-                'those of discs have none when straight'
+                'those of discs have none in the straight pose'
             )
         self.robot, self.noise = robot, noise
         n = self.n = robot.nq
         self.size = 3 * n if noise.drift > 0.0 else 2 * n
         self.given = slice(0, 6 if robot.description.base.type == 'prescribed' else 0)
         self.force_scale = force_scale(robot)
-        self._noise = np.zeros((4, n))  # of white force, drift and acceleration; forgetting
+        self._noise = np.zeros((4, n))  # white force, drift and acceleration; forgetting
         self._noise[0] = (noise.force * self.force_scale) ** 2
         self._noise[1] = (noise.drift * self.force_scale) ** 2
         self._noise[2, self.given] = noise.base_acceleration**2
@@ -105,7 +115,7 @@ class Process:
         self._last: tuple[Array, Array, Linearisation] | None = None
 
     def start(self, t: float, spread: float, spread_rate: float) -> Belief:
-        """At rest, give or take `spread` [rad or m] and `spread_rate`; a base that somebody moves is where it is."""
+        """Return a belief at rest, with `spread` [rad or m] and `spread_rate`; a moving base keeps its place."""
         x = np.zeros(self.size)
         x[: self.n] = self.robot.rest
         sigma = np.zeros(self.size)
@@ -117,7 +127,7 @@ class Process:
         return Belief(t, x, np.diag(sigma**2))
 
     def force(self, x: Array, pressure: Array) -> Array:
-        """Generalised forces of the pressures and of what the model does not know."""
+        """Return the generalised forces of the pressures plus the unknown forces."""
         A = self.robot.actuation(x[..., : self.n]) if self._actuation is None else self._actuation
         tau = A @ pressure
         return tau + x[..., 2 * self.n :] if self.size > 2 * self.n else tau
@@ -127,17 +137,17 @@ class Process:
         return self.robot.forward_dynamics(x[..., :n], x[..., n : 2 * n], self.force(x, pressure))
 
     def linearise(self, x: Array, pressure: Array) -> Linearisation:
-        """Derivatives at x, and the rates there.
+        """Return the derivatives at x, and the rates there.
 
-        Those of the last call serve again for the same array under other pressures: accelerations are linear in the
-        forces, and A hardly changes with what pressures change between two samples.
+        Reuses the last call for the same array with other pressures: accelerations are linear in the forces, and A
+        hardly changes with the pressures between two samples.
         """
         tau = self.force(x, pressure)
         if self._last is None or self._last[0] is not x:
             n = self.n
             q, qd = x[:n], x[n : 2 * n]
             A, B = self.robot.linearize(q, qd, tau)
-            if self._actuation is None:  # the chambers push elsewhere when the robot moves
+            if self._actuation is None:  # the chambers' forces depend on the pose
                 A[:, :n] += B @ slopes(lambda rows: self.robot.actuation(rows) @ pressure, q)
             rates = np.concatenate([qd, self.robot.forward_dynamics(q, qd, tau)])
             self._last = x, tau, Linearisation(A, B, rates)
@@ -146,9 +156,9 @@ class Process:
         return linear._replace(rates=linear.rates + linear.B @ (tau - tau_then))
 
     def base_wrench(self, x: Array, pressure: Array) -> tuple[Array, Array]:
-        """(W, dW/dx): the wrench on the robot at its base under its own motion, and its derivatives.
+        """Return (W, dW/dx): the wrench on the robot at its base under its own motion, and its derivatives.
 
-        A fixed base is a prescribed one that does not move. With tau_0 the first six forces of inverse dynamics,
+        Treats a fixed base as a prescribed one at rest. With tau_0 the first six forces of inverse dynamics,
         W = T tau_0 and dW/dx = T (dtau_0/d(q, qd) + M_0 dqdd/dx) + dT/dx tau_0.
         """
         n, is_fixed = self.n, self._on_moving_base is not None
@@ -165,29 +175,29 @@ class Process:
         return T @ tau_0, H
 
     def predict(self, belief: Belief, t: float, pressure: Array, known_until: float = math.inf) -> Belief:
-        """The belief at a later time under constant pressures, which nobody has seen after `known_until`.
+        """Return the belief at a later time under constant pressures, which are unknown after `known_until`.
 
         Raises ValueError or a SoftRobotError where the model has no such motion.
         """
         for end in self._ends(belief.t, t):
             belief = self._step(belief, end, pressure, known_until)[0]
         if not math.isfinite(belief.x.sum() + belief.P.sum()):
-            raise ValueError(f'x, P: expected finite ones at {t:.6f} s, got {belief.x.tolist()}')
+            raise ValueError(f'x, P: expected finite numbers at {t:.6f} s, got {belief.x.tolist()}')
         return belief
 
     def glance(
         self, belief: Belief, t: float, pressure: Array, known_until: float = math.inf
     ) -> tuple[Array, Array]:
-        """(x, variances of q and qd) at a later time, a few steps away at most; of the covariance nothing more."""
+        """Return (x, variances of q and qd) at a later time, at most a few steps ahead."""
         if not t > belief.t:
             return belief.x, np.diagonal(belief.P)[: 2 * self.n]
         noise = self._noise if t <= known_until else self._blind_noise
         return glance(self.linearise(belief.x, pressure), belief.x, belief.P, noise, t - belief.t)
 
     def heard_again(self, belief: Belief, before: Array, pressure: Array) -> Belief:
-        """The belief when pressures come after a silence, in which the unknown force stood for them.
+        """Return the belief when pressures return after a silence, during which the unknown force stood in for them.
 
-        What they do is taken from it; the rest is as unknown as at the start, or better known.
+        Their effect is subtracted from it; its uncertainty is at most that of the start.
         """
         if self.size == 2 * self.n:
             return belief
@@ -198,7 +208,7 @@ class Process:
         return Belief(belief.t, x, P)
 
     def transition(self, belief: Belief, t: float, pressure: Array) -> tuple[Belief, Array]:
-        """The belief at a later time, and the derivative of its mean with respect to the mean now."""
+        """Return the belief at a later time, and the derivative of its mean with respect to the current mean."""
         Phi = np.eye(self.size)
         for end in self._ends(belief.t, t):
             belief, Phi_step = self._step(belief, end, pressure)
@@ -206,7 +216,7 @@ class Process:
         return belief, Phi
 
     def _ends(self, start: float, end: float) -> list[float]:
-        """Of equal steps, none longer than `step`."""
+        """Return the ends of equal steps of at most `step`."""
         count = math.ceil((end - start) / self.noise.step - 1e-9)
         return [start + k * (end - start) / count for k in range(1, count)] + [end][:count]
 
@@ -221,7 +231,7 @@ class Process:
 
 
 def force_scale(robot: Robot) -> Array:
-    """The largest force of the chambers on each coordinate at rest; where there is none, of a spring moved by 1."""
+    """Return the largest force of the chambers on each coordinate at rest; without chambers, of a spring moved by 1."""
     reach = np.abs(robot.actuation(robot.rest)).sum(1) * robot.description.actuation.pressure_max
     eps = 1e-6
     stiffness = np.abs(robot.elastic(robot.rest + eps) - robot.elastic(robot.rest - eps)) / (2.0 * eps)
@@ -229,7 +239,7 @@ def force_scale(robot: Robot) -> Array:
 
 
 def wrench_of_base(cardan: Array) -> Array:
-    """T (6, 6): torque and force in the base's axes from the forces on its coordinates x, y, z and Cardan angles."""
+    """Return T (6, 6): torque and force in the base's axes from the forces on its x, y, z and Cardan angles."""
     (sa, sb, sc), (ca, cb, cc) = np.sin(cardan).tolist(), np.cos(cardan).tolist()
     R_WB = np.array(
         [
@@ -240,21 +250,21 @@ def wrench_of_base(cardan: Array) -> Array:
     )
     axes = np.array(
         [R_WB[0], [sc, cc, 0.0], [0.0, 0.0, 1.0]]
-    )  # about which each angle turns the base, in its axes
+    )  # axes about which each angle rotates the base, in the base's axes
     T = np.zeros((6, 6))
     T[:3, 3:], T[3:, :3] = np.linalg.inv(axes), R_WB.T
     return T
 
 
 def with_moving_base(robot: Robot) -> Robot:
-    """The same robot with six coordinates more, of its base."""
+    """Return the same robot with six more coordinates, of its base."""
     description = robot.description
     base = dataclasses.replace(description.base, type='prescribed')
     return Robot(dataclasses.replace(description, base=base))
 
 
 def slopes(function: Any, x: Array, eps: float = 1e-6) -> Array:
-    """Jacobian (m, n) by central differences of a function that takes many rows at once."""
+    """Return the Jacobian (m, n) by central differences of a function that takes many rows at once."""
     steps = eps * np.eye(x.size)
     rows = function(np.concatenate([x + steps, x - steps]))
     return np.asarray((rows[: x.size] - rows[x.size :]).T / (2.0 * eps))

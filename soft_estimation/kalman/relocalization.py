@@ -1,4 +1,4 @@
-"""Where a robot is whose state was lost, or not known yet: from a run of poses that agree with each other."""
+"""Locates a robot whose state is lost or not known yet, from consistent poses."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from ..inverse_kinematics.pose_tracking import MISFIT, MISTURN, Configuration, T
 from .process_model import Belief, Process
 from .sensor_models import PoseSet
 
-RUN, ENOUGH = 5, 3  # sets of poses that are looked at, and that are needed to leave a state that was known
-RUN_TIME = 0.1  # [s] poses of which so many take longer come too rarely to be judged by each other
-EXPLAINED = 0.5  # of the misfit may be left where the state begins anew
-TOLERANCE = 0.05  # [rad or m] beyond it poses do not belong to one motion
+RUN, ENOUGH = 5, 3  # sets of poses considered, and needed to abandon a known state
+RUN_TIME = 0.1  # [s] if ENOUGH sets take longer, they are too rare to be compared
+EXPLAINED = 0.5  # largest fraction of the misfit that may remain at a restart
+TOLERANCE = 0.05  # [rad or m] largest deviation of poses from one motion
 SIGMAS = (
     3.0,
     5.0,
-)  # of the rates at the start and of the noise, beyond which nothing moves and nothing is measured
+)  # limits in standard deviations: of the rates at the start, and of the noise
 
 
 class Snapshot(NamedTuple):
-    """The newest pose of every body at time t."""
+    """The newest pose of every body at time t [s]."""
 
     t: float
     X_WS: dict[str, Array]
 
 
 class Relocation:
-    """Finds coordinates and rates from poses alone, by the inverses of the models."""
+    """Finds coordinates and rates from poses alone, by inverse kinematics."""
 
     def __init__(
         self,
@@ -52,18 +52,18 @@ class Relocation:
         self._base = bases[0] if bases and process.robot.description.base.type == 'fixed' else None
 
     def from_rest(self, t: float, x: Array | None = None) -> Belief:
-        """As wide as at the start, around the coordinates of x or at rest."""
+        """Return a belief as uncertain as at the start, around the coordinates of x or at rest."""
         start = self._process.start(t, *self._spreads)
         if x is not None:
             start.x[: self._process.n] = x[: self._process.n]
         return start
 
     def from_poses(self, sets: Sequence[PoseSet], x: Array, pressure: Array, is_known: bool) -> Belief | None:
-        """A belief at the time of the last set, as wide as at the start, or None if the poses tell no clear story.
+        """Return a belief at the time of the last set, as uncertain as at the start, or None if the poses disagree.
 
-        The unknown force is the one that would hold the robot there, give or take as much: the model need not explain
-        why the robot is where it is. is_known: there is a state to leave, which takes more than one set, unless they
-        come rarely: between them the robot goes anywhere. The first set may have a stranger in it.
+        The unknown force is the one that holds the robot there, with an uncertainty of the same size: the model need
+        not explain the pose. is_known: there is a state to abandon, which needs more than one set, unless sets are rare
+        and the robot may go anywhere between them. The first set may contain one wrong body.
         """
         run = snapshots(sets)[-RUN:]
         if not is_known or _are_rare(run):
@@ -87,13 +87,13 @@ class Relocation:
         return self._belief(float(times[-1]), *line, found[-1], pressure)
 
     def _explains(self, snapshot: Snapshot, found: Configuration, x: Array) -> bool:
-        """Whether poses fit much better elsewhere than at x: one body that has slipped fits nowhere."""
+        """Return whether the poses fit much better elsewhere than at x; a single slipped body fits nowhere."""
         at_x = self._tracking.residuals(snapshot.X_WS, x[: self._process.n]).values()
         worst = max(max(math.hypot(*X[:3, 3]) / MISFIT, float(so3.angle(X[:3, :3])) / MISTURN) for X in at_x)
         return self._misfit(found) < EXPLAINED * worst
 
     def strangers(self, sets: Sequence[PoseSet], x: Array) -> set[str]:
-        """Bodies whose newest poses are not the robot's: none, the one without which all others are, or all."""
+        """Return bodies whose newest poses do not fit the robot: none, the one without which all others fit, or all."""
         X_WS, q = snapshots(sets)[-1].X_WS, x[: self._process.n]
         if self._misfit(self._tracking.configuration(X_WS, q)) <= 1.0:
             return set()
@@ -105,18 +105,18 @@ class Relocation:
         return {best} if without.get(best, math.inf) <= 1.0 else set(X_WS)
 
     def strays(self, sets: Sequence[PoseSet], bodies: Iterable[str]) -> set[str]:
-        """Those of the bodies whose last ENOUGH poses are not one motion: nothing on the robot is that fast."""
+        """Return those bodies whose last ENOUGH poses are too fast for one motion of the robot."""
         if _are_rare(sets):
             return set()
         return {body for body in bodies if not self._moves(_poses_of(sets, body), self._limits(body))}
 
     def _misfit(self, found: Configuration) -> float:
-        """How far the worst pose is from all that the robot can do; up to 1 it is the robot's."""
+        """Return the distance of the worst pose from what the kinematics can reach; up to 1 it fits."""
         of_robot = (r for name, r in found.residuals.items() if name != self._base)
         return max((float(max(r.position / MISFIT, r.rotation / MISTURN)) for r in of_robot), default=0.0)
 
     def _limits(self, body: str) -> tuple[float, float]:
-        """How far [rad], [m] the noise of a body's pose goes."""
+        """Return the range [rad], [m] of the noise of a body's pose."""
         turn, place = self._noise[self._tracking.sensors[body].kind]
         return SIGMAS[1] * turn, SIGMAS[1] * place
 
@@ -133,7 +133,7 @@ class Relocation:
         return True
 
     def _find_base(self, run: list[Snapshot]) -> None:
-        """Take the place of a fixed base from its sensor, if that says it is not where it was."""
+        """Set the pose of a fixed base from its sensor, if that says that it has moved."""
         if self._base is None or self._base not in run[-1].X_WS:
             return
         seen = np.array([self._tracking.frame_pose(self._base, s.X_WS[self._base]) for s in run])
@@ -163,13 +163,13 @@ def _are_rare(sets: Sequence[PoseSet | Snapshot]) -> bool:
 
 
 def _poses_of(sets: Sequence[PoseSet], body: str) -> list[tuple[float, Array]]:
-    """The last ENOUGH poses of a body, with their times."""
+    """Return the last ENOUGH poses of a body, with their times."""
     seen = ((s.t, s.X_WS[s.sensors.index(body)]) for s in reversed(sets) if body in s.sensors)
     return list(itertools.islice(seen, ENOUGH))[::-1]
 
 
 def snapshots(sets: Iterable[PoseSet]) -> list[Snapshot]:
-    """For each time the newest poses of all bodies, once all of them have been seen."""
+    """Return for each time the newest poses of all bodies, from when all of them have been seen."""
     sets = list(sets)
     everyone = {name for s in sets for name in s.sensors}
     newest: dict[str, Array] = {}
@@ -184,7 +184,7 @@ def snapshots(sets: Iterable[PoseSet]) -> list[Snapshot]:
 
 
 def _line(t: Array, q: Array) -> tuple[Array, Array] | None:
-    """Value at t = 0 and slope of the line through the rows of q; None if one of them is far from it."""
+    """Return value at t = 0 and slope of the line through the rows of q; None if a row is far from it."""
     if len(t) < ENOUGH:
         return q[-1], np.zeros_like(q[-1])
     basis = np.stack([np.ones_like(t), t], 1)

@@ -1,4 +1,4 @@
-"""Samples that lie though they look right: frozen ones, and bodies that are not where the others and the model say."""
+"""Detects wrong samples that look right: frozen ones, and bodies in the wrong place."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ from soft_dynamics.frozen_samples import FrozenSamples
 from ..inverse_kinematics.pose_tracking import Tracking, frame_index
 from .measurement import Measurement
 
-MISPLACED = 0.02  # [m] a body is that far from where it belongs; models miss less between neighbours
-LOOK_PERIOD = 0.1  # [s] between two looks
-LOOKS = 2  # that a body must be misplaced in
-NEIGHBOURS = 2  # with which a body is compared: at least as many are needed
+MISPLACED = (
+    0.02  # [m] distance from which a body counts as misplaced; models are off by less between neighbours
+)
+LOOK_PERIOD = 0.1  # [s] between two checks
+LOOKS = 2  # consecutive checks in which a body must be misplaced
+NEIGHBOURS = 2  # least number of neighbours for the comparison
 
 
 class MisplacedBodies:
-    """Looks for tracked bodies that have slipped, or whose rigid body was defined elsewhere.
+    """Finds tracked bodies that have slipped, or whose rigid body was defined elsewhere.
 
-    Segments are taken from the directions of the bodies alone. What the places differ from there, a model misses a
-    little more from body to body; a body that differs from both of its neighbours has moved on its frame. A look costs
-    as much as a state: `look` when there is time.
+    It estimates the segments from the directions of the bodies alone. The model error of the places grows slowly from
+    body to body; a body that differs from both neighbours has moved on its frame. A check costs as much as a state, so
+    call `look` when there is time.
     """
 
     def __init__(self, tracking: Tracking) -> None:
         self._tracking = tracking
         self._waiting: dict[frozenset[str], Mapping[str, Any]] = {}  # the newest poses, by their bodies
-        self._fed: dict[frozenset[str], float] = {}  # [s] when they were put there
-        self._open: set[frozenset[str]] = set()  # bodies that leave coordinates open
-        self._seen: dict[str, int] = {}  # looks in a row that found a body misplaced
-        self.found: dict[str, float] = {}  # [m] how far off, by body
+        self._fed: dict[frozenset[str], float] = {}  # [s] their times
+        self._open: set[frozenset[str]] = set()  # sets of bodies that do not determine all coordinates
+        self._seen: dict[str, int] = {}  # consecutive checks that found a body misplaced
+        self.found: dict[str, float] = {}  # [m] distance by body
 
     def feed(self, t: float, X_WS: Mapping[str, Any]) -> None:
         """Take poses of bodies that come together at time t [s]."""
@@ -44,7 +46,7 @@ class MisplacedBodies:
             self._fed[bodies], self._waiting[bodies] = t, X_WS
 
     def look(self) -> None:
-        """Look at the poses that wait."""
+        """Check the waiting poses."""
         waiting, self._waiting = self._waiting, {}
         for X_WS in waiting.values():
             for body, off in self._offsets(X_WS).items():
@@ -55,20 +57,20 @@ class MisplacedBodies:
                     self.found.pop(body, None)
 
     def slipped(self, X_WS: Mapping[str, Any]) -> set[str]:
-        """Return the misplaced bodies among these; none if they are most of them: then the robot file may be wrong."""
+        """Return the misplaced bodies among these; none if they are the majority, since the robot file may be wrong."""
         slipped = self.found.keys() & X_WS.keys()
         return slipped if 2 * len(slipped) < len(X_WS) else set()
 
     def lines(self) -> list[str]:
-        """Say of each body how far off it is."""
+        """Return a line about each misplaced body."""
         sensors = self._tracking.sensors
         return [
-            f'{sensors[body].kind} body {body}: {100.0 * off:.1f} cm from where the model and the other bodies say'
+            f'{sensors[body].kind} body {body}: {100.0 * off:.1f} cm from where the model and the other bodies place it'
             for body, off in self.found.items()
         ]
 
     def _offsets(self, X_WS: Mapping[str, Any]) -> dict[str, float]:
-        """How far [m] each body is from where its neighbours would have it; empty if poses leave that open."""
+        """Return the distance [m] of each body from where its neighbours place it; empty if undetermined."""
         tracking = self._tracking
         found = tracking.configuration(X_WS)
         index = {body: frame_index(tracking.robot, tracking.sensors[body]) for body in X_WS}
@@ -88,26 +90,24 @@ class MisplacedBodies:
 
 
 def _apart(places: list[Array], k: int) -> float:
-    """The least distance from one of the two places that are nearest in the row."""
+    """Return the smaller distance from the nearest places on either side."""
     nearest = sorted((abs(j - k), j) for j in range(len(places)) if j != k)[:NEIGHBOURS]
     return min(math.dist(places[k], places[j]) for _, j in nearest)
 
 
 class SampleWatch:
-    """Watches the samples of a filter for frozen ones."""
+    """Detects frozen samples of a filter's sensors."""
 
     def __init__(self, tracking: Tracking) -> None:
         actuation = tracking.robot.description.actuation
         self.largest_pressure = max(actuation.pressure_max, -actuation.pressure_min)  # [Pa]
         self._frozen: dict[tuple[str, ...], FrozenSamples] = {}
-        self.pressure: Array = np.zeros(len(tracking.robot.chamber_names))  # [Pa] that was heard last
+        self.pressure: Array = np.empty(0)  # [Pa] last pressures; the first ones do not count as motion
 
     def check(self, measurement: Measurement) -> None:
-        """Refuse frozen samples with a ValueError."""
+        """Raise ValueError for a frozen sample."""
         sensors = measurement.sensors
         if sensors not in self._frozen:
             self._frozen[sensors] = FrozenSamples(self.largest_pressure)
         if self._frozen[sensors].feed(measurement.content.tobytes(), self.pressure):
-            raise ValueError(
-                f'{", ".join(sensors)}: frozen, the same to the last bit while the pressures move'
-            )
+            raise ValueError(f'{", ".join(sensors)}: frozen, bit-identical while the pressures move')

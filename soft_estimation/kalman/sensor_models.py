@@ -1,4 +1,4 @@
-"""What each sensor says about the state: innovation, Jacobian and noise."""
+"""Sensor models: innovation, Jacobian and noise of each sensor."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from .pose_kernels import correct_by_poses, pose_reading
 from .process_model import Belief, Process
 from .process_model import slopes as slopes  # also for those who have no process
 
-FIBER_TWIST = 1.0  # [1/rad] of its squared bend: a fiber says nothing about the twist of the body around it
+FIBER_TWIST = 1.0  # [1/rad] of its squared bend: a fiber does not measure the twist of the body around it
 
-OPEN_PLACE = 1.0  # [m] noise of a place that tells nothing
-LARGEST_WRENCH = 1e5  # [N m], [N] what is more is no reading of any sensor
+OPEN_PLACE = 1.0  # [m] noise of an uninformative position
+LARGEST_WRENCH = 1e5  # [N m], [N] no sensor reads more
 
 
 class Places(NamedTuple):
-    """Of k tracked frames, base to tip.
+    """Places of k tracked frames, base to tip.
 
-    frames (k, 4): index of the frame and how many coordinates lie before it, then the same of the frame it refers to
-    (-1, 0: the world). parent (k,): which of the k that is, negative if none.
+    frames (k, 4): index of the frame and number of coordinates before it, then the same of its reference frame
+    (-1, 0: the world). parent (k,): which of the k is the reference, negative if none.
     """
 
     frames: npt.NDArray[np.int64]
     parent: npt.NDArray[np.int64]
-    p_FS: Array  # [m] where on its frame each sensor sits
-    p_ref: Array  # [m] the same of the sensor it refers to
-    starts: npt.NDArray[np.int64]  # how many coordinates lie before each frame of the robot
+    p_FS: Array  # [m] position of each sensor on its frame
+    p_ref: Array  # [m] the same for its reference sensor
+    starts: npt.NDArray[np.int64]  # number of coordinates before each frame of the robot
 
 
 class PoseSet(NamedTuple):
     """Poses X_MF (k, 4, 4) of frames at one time, in the world of the robot file.
 
-    Each refers to the seen frame before it, so that what the model does not explain of one segment (twist, length) does
-    not look like a bend of all those behind it.
+    Each refers to the seen frame before it, so that a model error of one segment (twist, length) does not look like a
+    bend of all segments behind it.
     """
 
     t: float
     sensors: tuple[str, ...]
-    X_WS: Array  # as they were measured
+    X_WS: Array  # as measured
     X_MF: Array
-    X_ref: Array  # of the frames they refer to
+    X_ref: Array  # poses of the reference frames
     place: Places
-    variance: Array  # (k, 4) of rotation and position, of the pose and of the one it refers to
-    misfit: Array  # (2,) of a segment's end, see pose_kernels.add_misfit
-    samples: float  # that share a misfit
+    variance: Array  # (k, 4) of rotation and position, of the pose and of its reference
+    misfit: Array  # (2,) see pose_kernels.add_misfit
+    samples: float  # samples that share a misfit
 
     @property
     def doubt(self) -> tuple[Array, Array, float]:
@@ -63,7 +63,7 @@ class PoseSet(NamedTuple):
 
     @property
     def showing(self) -> int:
-        """Those behind the base."""
+        """Number of bodies behind the base."""
         return int(np.count_nonzero(self.place.frames[:, 1] > self.place.starts[0]))
 
     @property
@@ -75,21 +75,21 @@ class PoseSet(NamedTuple):
         return self.X_WS
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
-        """Innovations (log R_meas R^T, p_MS_meas - p_MS), world axes, made white: see pose_kernels.pose_reading."""
+        """Return white innovations (log R_meas R^T, p_MS_meas - p_MS), world axes: see pose_kernels.pose_reading."""
         X_M, J_tip = process.robot.frames_and_jacobian(x[: process.n])
         measured = self.X_MF, self.X_ref
         white, white_H, *check = pose_reading(X_M, J_tip, measured, self.place, self.doubt, process.size)
         return Reading(white, white_H, np.ones(white.size), tuple(check))
 
     def correct(self, process: Process, belief: Belief, _pressure: Array, rule: Array) -> Correction:
-        """As of what is read, in one go."""
+        """Read and correct in one call."""
         frames, measured = process.robot.frames_and_jacobian(belief.x[: process.n]), (self.X_MF, self.X_ref)
         after = np.empty_like(belief.x), np.empty_like(belief.P), np.empty(len(self.sensors))
         let_in = correct_by_poses(belief[1:], frames, measured, self.place, self.doubt, rule, after)
         return Correction(*after, let_in)
 
     def with_open_places(self, bodies: Collection[str]) -> PoseSet:
-        """The same, but of these bodies only the directions count."""
+        """Return the same set, with only the directions of these bodies."""
         variance = self.variance.copy()
         for k, (sensor, parent) in enumerate(zip(self.sensors, self.place.parent, strict=True)):
             if sensor in bodies:
@@ -105,7 +105,7 @@ class PoseSet(NamedTuple):
         return self._part(np.arange(k, len(self.sensors))) if k else self
 
     def without(self, k: int) -> PoseSet:
-        """Who referred to k refers to what k refers to."""
+        """Return the set without k; what referred to k then refers to k's reference."""
         frames, parent, p_ref = self.place.frames.copy(), self.place.parent.copy(), self.place.p_ref.copy()
         X_ref, variance, orphan = self.X_ref.copy(), self.variance.copy(), parent == k
         frames[orphan, 2:], parent[orphan], p_ref[orphan] = frames[k, 2:], parent[k], p_ref[k]
@@ -115,8 +115,8 @@ class PoseSet(NamedTuple):
         return whole._part(np.delete(np.arange(len(parent)), k))
 
     def _part(self, rows: npt.NDArray[np.int64]) -> PoseSet:
-        """Some of them; who refers to one that is not among them does so without sharing its noise."""
-        index = np.full(len(self.sensors) + 1, -1)  # the last is of those that have no parent
+        """Return a part of the set. A pose whose reference is not in it no longer shares its noise."""
+        index = np.full(len(self.sensors) + 1, -1)  # the last entry stands for no parent
         index[rows] = np.arange(rows.size)
         frames, parent, p_FS, p_ref, starts = self.place
         place = Places(frames[rows], index[parent[rows]], p_FS[rows], p_ref[rows], starts)
@@ -125,20 +125,20 @@ class PoseSet(NamedTuple):
 
 
 class PoseNoise(NamedTuple):
-    """Standard deviations of rotation [rad] and position [m] by kind of sensor, and what the model misses."""
+    """Standard deviations of rotation [rad] and position [m] by kind of sensor, and the model misfit."""
 
-    of_kind: Mapping[str, tuple[float, float]]  # of a fiber: of the direction of its body, and of each point
+    of_kind: Mapping[str, tuple[float, float]]  # of a fiber: of its direction, and of each point
     misfit: tuple[float, float]  # see pose_kernels.add_misfit
-    samples: float = 1.0  # that share a misfit
+    samples: float = 1.0  # samples that share a misfit
 
 
 NO_NOISE = PoseNoise({'mocap': (0.0, 0.0), 'vive': (0.0, 0.0), 'fiber': (0.0, 0.0)}, (0.0, 0.0))
 
 
 class _Bodies(NamedTuple):
-    """Tracked bodies that come together, base to tip: their places, names, and variances as in PoseSet."""
+    """Tracked bodies that come together, base to tip: places, names, and variances as in PoseSet."""
 
-    order: list[int]  # in which they come, or nothing if it is this
+    order: list[int]  # order in which they arrive, or None if it is this one
     place: Places
     sensors: tuple[str, ...]
     variance: Array
@@ -208,7 +208,7 @@ class WrenchSample(NamedTuple):
         return self.wrench
 
     def read(self, process: Process, x: Array, pressure: Array) -> Reading:
-        """The base carries what moves: h = W(q, qd, qdd) with qdd from the model.                 [Mehl, eq. 28]"""
+        """Return the reading: the base carries what moves, h = W(q, qd, qdd), qdd from the model.   [Mehl, eq. 28]"""
         wrench, H = process.base_wrench(x, pressure)
         return Reading.plain(self.wrench - wrench, H, np.repeat(np.square(self.noise), 3))
 
@@ -227,13 +227,13 @@ class WrenchSample(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def sensor_pose(sensor: Sensor) -> Array:
-    """X_FS of a sensor on its frame; not to be written to."""
+    """Return X_FS of a sensor on its frame; read-only."""
     return pose_from_rpy(sensor.position, sensor.rpy)
 
 
 @functools.lru_cache(maxsize=64)
 def _wrench_map(sensor: Sensor) -> Array:
-    """(6, 6) from torque and force about a sensor to those about its frame; not to be written to."""
+    """Return the matrix (6, 6) from torque and force about a sensor to those about its frame; read-only."""
     X_FS = sensor_pose(sensor)
     out = np.zeros((6, 6))
     out[:3, :3] = out[3:, 3:] = X_FS[:3, :3]
@@ -242,12 +242,12 @@ def _wrench_map(sensor: Sensor) -> Array:
 
 
 def wrench_at_base(sensor: Sensor, wrench_S: Array) -> Array:
-    """Torque and force about the base and in its axes, from those about a sensor on it, in the sensor's."""
+    """Return torque and force about the base and in its axes, from those about a sensor on it, in the sensor's axes."""
     return np.asarray(_wrench_map(sensor) @ wrench_S)
 
 
 class Mounting:
-    """Where the sensors of a robot file are, to bring raw data into the world M of that file."""
+    """Places of a robot's sensors, for transforming raw data into the world M of its file."""
 
     def __init__(self, tracking: Tracking, noise: PoseNoise = NO_NOISE) -> None:
         description = tracking.robot.description
@@ -261,7 +261,7 @@ class Mounting:
         self._fibers: dict[str, tuple[list[str], Array]] = {}
 
     def poses(self, t: float, poses: Mapping[str, Any], variance: Array | None = None) -> PoseSet:
-        """From poses X_WS of one time, by sensor; variance (k, 2) of rotation and position, if not that of its kind."""
+        """Return the set of poses X_WS of one time, by sensor; variance (k, 2) overrides that of the kind."""
         names = tuple(poses)
         X_WS, X_MF = self._tracking.frame_poses(poses)
         if names not in self._places:
@@ -286,7 +286,9 @@ class Mounting:
             frames[k, :2] = indices[i], tracking.coordinates_before(indices[i])
             if k and indices[i] > indices[order[k - 1]]:
                 last = k - 1
-            if last >= 0 and (moves or frames[last, 0] > 0):  # a fixed base is known better than it is seen
+            if last >= 0 and (
+                moves or frames[last, 0] > 0
+            ):  # a fixed base is known better than it is measured
                 frames[k, 2:], parent[k] = frames[last, :2], last
         p_FS = np.array([sensors[i].position for i in order])
         starts = np.array([tracking.coordinates_before(k) for k in range(len(tracking.robot.frame_names))])
@@ -297,7 +299,7 @@ class Mounting:
         return _Bodies([] if in_order == names else order, place, in_order, usual)
 
     def wrench(self, t: float, name: str, wrench_S: Any, noise: tuple[float, float]) -> WrenchSample:
-        """From the wrench about the sensor, in its axes."""
+        """Return the measurement of a wrench about the sensor, in its axes."""
         sensor = self._sensor(name, 'ft')
         w = as_array('wrench', wrench_S)
         if w.shape != (6,):
@@ -309,21 +311,21 @@ class Mounting:
         return WrenchSample(t, (name,), wrench_at_base(sensor, w), noise)
 
     def shape(self, t: float, name: str, s: Any, points_S: Any, noise: float, places: int) -> ShapeSample:
-        """From points in the sensor's frame, of which as many as `places`, evenly spread, are used; NaN are lost."""
+        """Return the measurement of points in the sensor's frame; uses `places` of them, evenly spread; NaN: lost."""
         X_MS = self._fiber_base(name)
         s, points = as_array('s', s), np.asarray(points_S, float)
         if points.shape != (s.size, 3):
             raise ValueError(f'points: expected shape ({s.size}, 3), got {points.shape}')
         kept = np.flatnonzero(np.all(np.isfinite(points), 1) & (s > 0.0) & (s <= self._length))
         if not kept.size:
-            raise ValueError('points: expected some along the body that are not lost, got none')
+            raise ValueError('points: expected valid ones along the body, got none')
         kept = kept[np.unique(np.linspace(0, kept.size - 1, min(places, kept.size)).round().astype(int))]
         return ShapeSample(t, (name,), s[kept], points[kept] @ X_MS[:3, :3].T + X_MS[:3, 3], noise)
 
     def shape_poses(self, t: float, name: str, s: Any, points_S: Any) -> PoseSet:
-        """The ends of all segments as bodies, from points of a fiber: their places, and frames carried along it.
+        """Return the ends of all segments as bodies: positions from fiber points, and frames carried along the fiber.
 
-        The noise of places and directions follows from that of a point, by the fit.
+        The noise of positions and directions follows from that of a point, by the fit.
         """
         X_MS = self._fiber_base(name)
         bodies, ends = self._fiber_bodies(name)
@@ -337,7 +339,7 @@ class Mounting:
         return self.poses(t, dict(zip(bodies, X_WF, strict=True)), variance)._replace(misfit=misfit)
 
     def _fiber_bodies(self, name: str) -> tuple[list[str], Array]:
-        """A body at the end of every segment that a fiber runs along, and their arc lengths."""
+        """Return a body for the end of every segment along the fiber, and their arc lengths."""
         if name not in self._fibers:
             segments = self._tracking.robot.description.segments
             bodies = [Sensor(name=f'{name}/{s.name}', kind='fiber', frame=s.name) for s in segments]

@@ -1,4 +1,4 @@
-"""Compile what a filter needs, so that the first samples do not wait for it."""
+"""Compiles what a filter needs, so that the first samples do not wait."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .model_filter import ModelFilter
 
 
 def warm_up(estimator: Any, robot: Robot, sensors: Sequence[Sensor]) -> None:
-    """Show the robot at rest to a filter that is not used afterwards."""
+    """Feed a throw-away filter with the robot at rest."""
     mount, X_MF = robot.description.mount, robot.forward_kinematics(robot.rest)
     X_WM = pose_from_rpy(mount.position, mount.rpy)
     poses = {

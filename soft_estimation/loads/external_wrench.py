@@ -1,4 +1,4 @@
-"""The wrench that acts on the robot at one of its frames, from its motion, its pressures and the base F/T sensor."""
+"""External wrench on a frame of the robot, from its motion, its pressures and the base F/T sensor."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ class ExternalWrench(NamedTuple):
     covariance: Array
 
     def in_axes(self, R_WF: Array) -> ExternalWrench:
-        """In the axes of F what is given in those of W."""
+        """Return the wrench in the axes of F, from those of W."""
         turn = np.kron(np.eye(2), R_WF.T)
         return ExternalWrench(turn @ self.wrench, turn @ self.covariance @ turn.T)
 
 
 class WrenchObserver:
-    """A wrench w on a frame, world axes, shows twice: in the motion, and in full at the base.
+    """Estimates a wrench w on a frame, world axes, which shows in the motion and in full at the base.
 
         tau_external = J^T w          W_measured - W_model = - X w
 
-    tau_external is that of the momentum observer; X carries w to the base's origin and axes, and the base holds the
-    robot against it. Weighted least squares of both, and of w = 0 +- `usual`: what neither tells stays near zero
-    with that standard deviation. The model's wrench of the base follows its motion, whose acceleration is that of
-    the rates, so that both sides pass through the same lag of `time_constant` [s].
+    tau_external comes from the momentum observer. X moves w to the base's origin and axes; the base holds the robot
+    against it. The estimate is the weighted least squares of both equations and of w = 0 +- `usual`, so that
+    undetermined directions stay near zero with that standard deviation. The model's base wrench uses accelerations from
+    the rates, so that both equations have the same lag of `time_constant` [s].
 
-    force_noise: standard deviation of tau as the model explains it, in parts of the largest force of the chambers on a
+    force_noise: standard deviation of tau as the model explains it, relative to the largest force of the chambers on a
     coordinate; wrench_noise: of torque [N m] and force [N] at the base; usual: of torque and force at the frame.
     """
 
@@ -49,7 +49,7 @@ class WrenchObserver:
         wrench_noise: tuple[float, float] = (0.2, 0.3),
         usual: tuple[float, float] = (2.0, 20.0),
     ) -> None:
-        robot.pose(robot.rest, frame)  # refuses a frame that there is not
+        robot.pose(robot.rest, frame)  # rejects an unknown frame
         if not (force_noise > 0.0 and min(*wrench_noise, *usual) > 0.0):
             raise ValueError(f'noise must be > 0, got {force_noise}, {wrench_noise} and {usual}')
         self._robot, self._frame, self._time_constant = robot, frame, time_constant
@@ -59,13 +59,13 @@ class WrenchObserver:
         self._wrench_weight = 1.0 / np.repeat(wrench_noise, 3)
         self._prior = np.diag(1.0 / np.repeat(usual, 3) ** 2)
         self._last: tuple[float, Array, Array, Array] | None = None  # t, q, qd, wrench at the base
-        self._excess: Array = np.zeros(6)  # of the measured wrench over the model's
+        self._excess: Array = np.zeros(6)  # measured minus modelled base wrench
         self._is_felt = False
 
     def feed(self, t: float, q: Any, qd: Any, pressure: Any, wrench_B: Any = None) -> ExternalWrench:
         """Take state, pressures [Pa] and the wrench on the robot at its base, in its axes, at time t [s].
 
-        Returns the wrench on the frame in the axes of the robot file's world.
+        Return the wrench on the frame in the axes of the robot file's world.
         """
         q, qd = as_array('q', q), as_array('qd', qd)
         tau = self._robot.actuation(q) @ as_array('pressure', pressure)
@@ -82,7 +82,7 @@ class WrenchObserver:
         return ExternalWrench(covariance @ product, 0.5 * (covariance + covariance.T))
 
     def _feel(self, t: float, q: Array, qd: Array, wrench_B: Array) -> None:
-        """Follow what the model leaves unexplained of the base wrench, with the lag of the momentum observer."""
+        """Update the unexplained part of the base wrench, with the lag of the momentum observer."""
         if self._last is not None and t > self._last[0]:
             t0, q0, qd0, wrench0_B = self._last
             dt = t - t0
@@ -93,7 +93,7 @@ class WrenchObserver:
         self._last = t, q, qd, wrench_B
 
     def _to_base(self, q: Array) -> Array:
-        """X (6, 6): a wrench at the frame, world axes, about the base's origin and in its axes."""
+        """Return X (6, 6), which moves a wrench at the frame, world axes, to the base's origin and axes."""
         X_WB, X_WF = self._robot.pose(q, 'base'), self._robot.pose(q, self._frame)
         R_BW, (x, y, z) = X_WB[:3, :3].T, X_WF[:3, 3] - X_WB[:3, 3]
         out: Array = np.kron(np.eye(2), R_BW).astype(np.float64)

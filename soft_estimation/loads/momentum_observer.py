@@ -1,4 +1,4 @@
-"""The generalised force from outside, by the momentum observer."""
+"""The external generalised force, by the momentum observer."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from soft_dynamics.robot import Robot
 
 
 class MomentumObserver:
-    """Generalised force that acts on the robot beside the known ones, without accelerations.
+    """Estimates the external generalised force on the robot, without accelerations.
 
         r = K (p(t) - p(0) - int (dp/dt of the model + r) dt)       dr/dt = K (tau_external - r)
 
-    p = M qd is the momentum: r follows the external force with the time constant 1/K = `time_constant` [s].
+    p = M qd is the momentum. r follows the external force with the time constant 1/K = `time_constant` [s].
     """
 
     def __init__(self, robot: Robot, time_constant: float = 0.1) -> None:

@@ -17,17 +17,17 @@ Call = Callable[[Array, Array, Array], Array]
 
 
 class TipLoad:
-    """Mass at the tip beyond that of the robot file, from motion, pressures and, if there is one, a base F/T sensor.
+    """Estimates the mass at the tip beyond the robot file, from motion, pressures and, if present, a base F/T sensor.
 
-    Both the generalised force of a motion and the wrench at the base are linear in that mass m:
+    The generalised force of a motion and the wrench at the base are both linear in that mass m:
         tau - tau_0 = m (tau_1 - tau_0)        W - W_0 = m (W_1 - W_0)
-    with 0 for the robot without and 1 for the robot with 1 kg more: weighted least squares over a sliding window. The
-    wrench's equation is multiplied not by its right side but by what that is at rest: accelerations are known badly,
-    stand on both sides, and would bias m (method of instrumental variables).
+    where 0 is the robot as it is and 1 the robot with 1 kg more. The estimate is weighted least squares over a sliding
+    window. The equation of the wrench is multiplied by its right side at rest, not in motion: accelerations are noisy,
+    occur on both sides, and would bias m (method of instrumental variables).
 
     memory [s]: length of the window; force_noise: standard deviation of tau [N m or N] as the model explains it;
-    wrench_noise: the same of torque [N m] and force [N] at the base. The force is what tells a mass: it knows nothing
-    of springs, and little of where exactly the mass is.
+    wrench_noise: that of torque [N m] and force [N] at the base. The base force determines a mass best: it does not
+    depend on springs and hardly on the exact place of the mass.
     """
 
     def __init__(
@@ -43,11 +43,13 @@ class TipLoad:
         self._with = robot.with_tip_load(robot.description.tip_load + 1.0)
         self._memory, self._force_weight = memory, force_noise**-2
         self._wrench_weight = 1.0 / np.repeat(wrench_noise, 3) ** 2
-        self._rows: deque[tuple[float, float, float]] = deque()  # t, and the row's parts of the two sums
+        self._rows: deque[tuple[float, float, float]] = (
+            deque()
+        )  # t, and the row's contributions to the two sums
         self._information = self._product = 0.0
 
     def feed(self, t: float, q: Any, qd: Any, qdd: Any, pressure: Any, wrench_B: Any = None) -> None:
-        """Take the state, the pressures [Pa] and the wrench on the robot at its base, in its axes, at time t [s]."""
+        """Take state, pressures [Pa] and the wrench on the robot at its base, in its axes, at time t [s]."""
         if self._rows and not t >= self._rows[-1][0]:
             raise ValueError(f't: expected at least {self._rows[-1][0]:.6f} s, got {t:.6f}')
         states, _ = as_states(self._without.nq, q=q, qd=qd, qdd=qdd)
@@ -70,7 +72,7 @@ class TipLoad:
 
     @property
     def mass(self) -> float:
-        """[kg]; NaN as long as nothing tells it."""
+        """[kg]; NaN until it is determined."""
         return self._product / self._information if self._information > 0.0 else math.nan
 
     @property
@@ -82,15 +84,15 @@ class TipLoad:
 def _terms(
     light: Call, heavy: Call, state: tuple[Array, Array, Array], measured: Array
 ) -> tuple[Array, Array]:
-    """Return the force of 1 kg more, and what the robot without it leaves unexplained of the measured force."""
+    """Return the force of 1 kg more, and the part of the measured force that the robot without it does not explain."""
     known = light(*state)
     return heavy(*state) - known, measured - known
 
 
 class TipLoadOfStates:
-    """`TipLoad` from estimated states, whose accelerations are the model's own and know nothing of a load.
+    """`TipLoad` from estimated states, whose own accelerations come from a model without the load.
 
-    Over each block of `block` [s] it takes the means, and the acceleration from the rates at both ends.
+    It averages over blocks of `block` [s] and takes accelerations from the rates at both ends.
     """
 
     def __init__(self, load: TipLoad, block: float = 0.1) -> None:
@@ -100,10 +102,9 @@ class TipLoadOfStates:
         self._rows: list[tuple[float, Array, Array, Array, Any]] = []  # t, q, qd, pressure, wrench
 
     def feed(self, t: float, q: Any, qd: Any, pressure: Any, wrench_B: Any = None) -> bool:
-        """Take state, pressures [Pa] and, if there is one, the wrench on the robot at its base, at time t [s].
+        """Take state, pressures [Pa] and, if present, the wrench on the robot at its base, at time t [s].
 
-        Returns whether a block ended, so that there is a new estimate. A state that is not later than the last is left
-        out.
+        Return whether a block ended, so that there is a new estimate. Skips a state that is not newer than the last.
         """
         if self._rows and not t > self._rows[-1][0]:
             return False
@@ -114,7 +115,7 @@ class TipLoadOfStates:
         times, qs, qds, pressures, wrenches = zip(*self._rows, strict=True)
         seen = [w for w in wrenches if w is not None]
         self._rows = self._rows[-1:]
-        if len(times) < LEAST_IN_BLOCK:  # a gap, in which anything may have happened
+        if len(times) < LEAST_IN_BLOCK:  # a gap, during which anything may have happened
             return False
         qdd = (qds[-1] - qds[0]) / (times[-1] - times[0])
         mean_wrench = np.mean(seen, 0) if len(seen) == len(times) else None
@@ -123,7 +124,7 @@ class TipLoadOfStates:
 
     @property
     def mass(self) -> float:
-        """[kg]; NaN as long as nothing tells it."""
+        """[kg]; NaN until it is determined."""
         return self._load.mass
 
     @property

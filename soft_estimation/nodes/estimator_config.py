@@ -1,4 +1,4 @@
-"""Parameters of `state_estimator`, and the filter and sensors that they choose."""
+"""Parameters of `state_estimator`, with its filter and sensors."""
 
 from __future__ import annotations
 
@@ -20,25 +20,29 @@ POSE_KINDS = ('mocap', 'vive')
 class Config:
     """Parameters of the node."""
 
-    robot: str = quantity('honeycomb_arm', doc='shipped robot or file of one')
+    robot: str = quantity('honeycomb_arm', doc='shipped robot or robot file')
     method: str = quantity('model', doc='model or differentiator (poses only, no dynamics)')
     sensors: tuple[str, ...] = quantity(
-        (), doc='sensors of the robot file to use; none: all that the method takes'
+        (), doc='sensors of the robot file to use; empty: all that the method supports'
     )
     rate: float = quantity(
-        200.0, unit='Hz', doc='of the state, two thirds of it at least; see the docs for when it is published'
+        200.0,
+        unit='Hz',
+        doc='largest rate of the state; the docs say when it is published',
     )
     sensor_rate: float = quantity(
         125.0,
         unit='Hz',
-        doc='samples of each sensor beyond this, or beyond rate if that is more, are left out',
+        doc='drop samples of a sensor beyond this rate, or beyond `rate` if that is higher',
     )
     blackout_limit: float = quantity(
-        0.3, unit='s', doc='without a sample let in that shows the shape no state is published'
+        0.3,
+        unit='s',
+        doc='stop publishing if the last accepted sample that shows the shape is older',
     )
     at_samples: bool = quantity(
         False,
-        doc='samples in the order of their stamps, 50 ms late, and states at their times: a played bag gives the same',
+        doc='process samples in order of stamps, 50 ms late; publish states at their times: repeatable from a bag',
     )
     filter: FilterConfig = FilterConfig()
     differentiator: DifferentiatorConfig = DifferentiatorConfig()
@@ -54,7 +58,7 @@ class Config:
 
 
 class Setup(NamedTuple):
-    """A config with its robot and the sensors that it uses."""
+    """A config with its robot and sensors."""
 
     config: Config
     robot: Robot
@@ -62,26 +66,26 @@ class Setup(NamedTuple):
 
     @classmethod
     def of(cls, config: Config) -> Setup:
-        """Raises what the user is told: a file that is not there, sensors that the robot does not have."""
+        """Load robot and sensors; raises errors for the user, such as a missing file or an unknown sensor."""
         robot = load(config.robot)
         return cls(config, robot, _chosen(config, robot))
 
     def named(self, *kinds: str) -> set[str]:
-        """The names of the sensors of these kinds."""
+        """Return the names of the sensors of these kinds."""
         return {sensor.name for sensor in self.sensors if sensor.kind in kinds}
 
     @property
     def sees(self) -> bool:
-        """Whether there are sensors that show the shape; with an F/T sensor alone it follows from the model."""
+        """Whether a sensor shows the shape; with an F/T sensor alone it follows from the model."""
         return bool(self.named(*POSE_KINDS, 'fiber'))
 
     @property
     def weighs(self) -> bool:
-        """Whether loads can be told: from an F/T sensor and one that shows the shape."""
+        """Whether loads can be estimated: needs an F/T sensor and one that shows the shape."""
         return self.config.method == 'model' and self.sees and bool(self.named('ft'))
 
     def make_filter(self) -> Any:
-        """A ModelFilter or a PoseDifferentiator; ValueError if it does not fit the robot or the sensors."""
+        """Return a ModelFilter or a PoseDifferentiator; ValueError if it does not fit the robot or the sensors."""
         if self.config.method == 'model':
             return ModelFilter(self.robot, self.config.filter)
         return PoseDifferentiator(
@@ -98,8 +102,8 @@ def _chosen(config: Config, robot: Robot) -> list[Sensor]:
     if config.method == 'differentiator':
         others = [sensor.name for sensor in chosen if sensor.kind not in POSE_KINDS]
         if config.sensors and others:
-            raise ValueError(f'sensors: the differentiator takes tracked bodies only, got {others[0]!r}')
+            raise ValueError(f'sensors: the differentiator uses tracked bodies only, got {others[0]!r}')
         chosen = [sensor for sensor in chosen if sensor.name not in others]
     if not chosen:
-        raise ValueError(f'sensors: {robot.name} has none for the method {config.method}')
+        raise ValueError(f'sensors: {robot.name} has none for method {config.method}')
     return chosen

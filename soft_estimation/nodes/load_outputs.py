@@ -1,4 +1,4 @@
-"""What acts on the robot from outside: `tip_load` and `external_wrench`."""
+"""Outputs `tip_load` and `external_wrench`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from soft_dynamics.ros.qos import STATE
 from soft_estimation.loads.external_wrench import WrenchObserver
 from soft_estimation.loads.tip_load import TipLoad, TipLoadOfStates
 
-WRENCH_PERIOD = 0.05  # [s] of the external wrench, which costs half as much as a state and follows with 0.1 s
+WRENCH_PERIOD = (
+    0.05  # [s] period of the external wrench, which costs half as much as a state and has a lag of 0.1 s
+)
 
 
 class LoadOutputs:
-    """Publishes the mass at the tip and the wrench on it, each whenever there is a new estimate."""
+    """Publishes the mass at the tip and the wrench on it, each when there is a new estimate."""
 
     def __init__(self, node: Node, robot: Robot) -> None:
         self._node, self._robot = node, robot
@@ -29,13 +31,13 @@ class LoadOutputs:
         self.start_over()
 
     def start_over(self) -> None:
-        """Forget the states that were fed."""
+        """Reset."""
         self._load, self._observer = TipLoadOfStates(TipLoad(self._robot)), WrenchObserver(self._robot)
         self._observed = -math.inf  # [s]
         self._wrench_F: Array = np.zeros(6)
 
     def close(self) -> None:
-        """Publish nothing any more."""
+        """Remove the publishers."""
         for publisher in (self._tip_load, self._external_wrench):
             self._node.destroy_publisher(publisher)
 

@@ -1,4 +1,4 @@
-"""The topics of the sensors: messages become samples that a filter can be fed with."""
+"""Topics of the sensors: turns messages into samples for a filter."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from soft_estimation.kalman.sensor_models import wrench_at_base
 from soft_estimation.nodes.estimator_config import POSE_KINDS, Setup
 from soft_estimation.pose_sets import PoseCollector
 
-LEADERS = (*POSE_KINDS, 'fiber', 'ft')  # the first of them that is heard makes a state due
-_LARGEST_SHAPE = 4_000_000  # [bytes] that fiber_bridge sends of the longest fiber
-LEAD = 0.1  # [s] a leader that has been silent for longer is none
+LEADERS = (*POSE_KINDS, 'fiber', 'ft')  # by precedence; the first one heard triggers a state
+_LARGEST_SHAPE = 4_000_000  # [bytes] largest message of fiber_bridge
+LEAD = 0.1  # [s] a leader that is silent for longer loses the lead
 NEWEST = QoSProfile(depth=1, reliability=SENSOR.reliability)
-EVERY = QoSProfile(depth=1000, reliability=SENSOR.reliability)  # with at_samples no sample is to be lost
+EVERY = QoSProfile(depth=1000, reliability=SENSOR.reliability)  # with at_samples no sample may be lost
 
 
 class Sample(NamedTuple):
-    """What a sensor of a kind measured; feed(filter, t) gives it to a filter and tells if a state is due."""
+    """A measurement of one kind of sensor; feed(filter, t) passes it on and returns whether a state is due."""
 
     name: str
     kind: str
@@ -42,7 +42,7 @@ class Sample(NamedTuple):
 
 
 class _Frame(NamedTuple):
-    """The bodies of a frame that are ours: the names of all, which rows are of ours, their names."""
+    """The bodies of a frame: all names, the rows of our bodies, and their names."""
 
     names: Sequence[str]
     rows: list[int]
@@ -50,13 +50,13 @@ class _Frame(NamedTuple):
 
 
 class SensorInputs:
-    """Subscribes to the sensors of a setup and offers each of their messages as a Sample.
+    """Subscribes to the sensors of a setup and turns each message into a Sample.
 
-    One kind of sensor leads, the best that is heard: the node is woken by its messages. Of the others, and of the
-    pressures, it takes in passing what is there by then, of each sensor the newest message; once the state is out, if
-    the leader sees the shape: then what is in passing is newer than its sample, and can wait for the next.
+    One kind of sensor leads: the best one heard. Only its messages wake the node. When one arrives, the node also takes
+    the newest waiting message of each other sensor and all pressures. If the leader shows the shape, it takes them
+    after the state is out: they are newer than the leader's sample and can wait for the next.
 
-    pressure, wrench_B: the last ones that were fed, the wrench about the base and in its axes; None before.
+    pressure, wrench_B: the last ones fed, the wrench about the base and in its axes; None before.
     """
 
     def __init__(
@@ -69,14 +69,17 @@ class SensorInputs:
         self._node, self._setup, self._offer, self._refuse = node, setup, offer, refuse
         self._bodies = {kind: setup.named(kind) for kind in POSE_KINDS if setup.named(kind)}
         self._frames = {kind: _Frame((), [], []) for kind in self._bodies}
-        self._chambers: tuple[Sequence[str], Any] = ((), None)  # names in a message, and where ours are
-        self._topics: dict[Subscription, str] = {}  # and the kinds of their sensors
+        self._chambers: tuple[Sequence[str], Any] = (
+            (),
+            None,
+        )  # names in a message, and indices of our bodies
+        self._topics: dict[Subscription, str] = {}  # and their kinds of sensors
         self._single_bodies: dict[str, list[Subscription]] = {kind: [] for kind in self._bodies}
         self.start_over()
         self._subscribe()
 
     def start_over(self) -> None:
-        """Forget what was heard."""
+        """Reset."""
         self._collectors = {kind: PoseCollector(names) for kind, names in self._bodies.items()}
         self.pressure: Array | None = None
         self.wrench_B: Array | None = None
@@ -84,13 +87,13 @@ class SensorInputs:
         self.leading = ''
 
     def close(self) -> None:
-        """Hear nothing any more."""
+        """Remove the subscriptions."""
         for subscription in self._topics:
             self._node.destroy_subscription(subscription)
         self._topics = {}
 
     def is_led_by(self, kind: str, t: float) -> bool:
-        """Whether a kind of sensor that is heard at time t [s] leads."""
+        """Return whether this kind of sensor leads at time t [s]."""
         self._heard[kind] = t
         if kind != self.leading:
             leading = next(each for each in LEADERS if t - self._heard.get(each, -np.inf) < LEAD)
@@ -99,7 +102,7 @@ class SensorInputs:
         return kind == self.leading
 
     def flush(self, estimator: Any) -> None:
-        """Feed the poses that wait for others."""
+        """Feed poses that wait for others."""
         for kind, collector in self._collectors.items():
             for t, X_WS in collector.flush():
                 try:
@@ -107,7 +110,7 @@ class SensorInputs:
                 except ValueError as error:
                     self._refuse(kind, error)
 
-    # ---- inside --------------------------------------------------------------------------------------------------
+    # ---- internal ------------------------------------------------------------------------------------------------
 
     def _follow(self, leading: str) -> None:
         self.leading = leading
@@ -142,7 +145,9 @@ class SensorInputs:
         return subscription
 
     def _on_frame(self, kind: str, msg: Flat) -> None:
-        for subscription in self._single_bodies.pop(kind, ()):  # frames have it all, at a fifth of the cost
+        for subscription in self._single_bodies.pop(
+            kind, ()
+        ):  # frames have the same poses at a fifth of the cost
             del self._topics[subscription]
             self._node.destroy_subscription(subscription)
 
@@ -155,7 +160,7 @@ class SensorInputs:
         self._offer(Sample(kind, kind, msg.stamp_ns, feed))
 
     def _frame_poses(self, kind: str, msg: Flat) -> dict[str, Array]:
-        """Our bodies of a frame; a body that is wrong is refused, the others are good."""
+        """Return our bodies of a frame; reject only the invalid ones."""
         (_, names), (p_WS, quat_WS) = msg.texts, msg.arrays
         if p_WS.size != 3 * len(names) or quat_WS.size != 4 * len(names):
             raise ValueError(f'expected {len(names)} poses, got {p_WS.size} and {quat_WS.size} numbers')
@@ -178,7 +183,7 @@ class SensorInputs:
     def _on_pose(self, sensor: Sensor, msg: PoseStamped) -> None:
         def feed(estimator: Any, t: float) -> bool:
             X_WS = pose_to_matrix(msg.pose)
-            as_array('p_WS', X_WS[:3, 3])  # refused here, it costs no other body
+            as_array('p_WS', X_WS[:3, 3])  # rejected here, it affects no other body
             sets = self._collectors[sensor.kind].add(t, sensor.name, X_WS)
             for each in sets:
                 estimator.feed_poses(*each)
@@ -199,7 +204,7 @@ class SensorInputs:
     def _on_wrench(self, sensor: Sensor, msg: WrenchStamped) -> None:
         def feed(estimator: Any, t: float) -> bool:
             if self._setup.sees and not estimator.located:
-                return False  # it cannot tell from which pose to begin
+                return False  # it cannot tell from which pose to start
             wrench_S = wrench_to_array(msg.wrench)
             estimator.feed_wrench(t, sensor.name, wrench_S)
             self.wrench_B = wrench_at_base(sensor, wrench_S)
@@ -217,7 +222,7 @@ class SensorInputs:
         self._offer(Sample('pressure', 'pressure', msg.stamp_ns, feed))
 
     def _pressures(self, msg: Flat) -> Array:
-        """[Pa] in the order of the robot file."""
+        """Return pressures [Pa] in the order of the robot file."""
         (_, names, *_), (pressure,) = msg.texts, msg.arrays
         if names is not self._chambers[0]:
             missing = [name for name in self._setup.robot.chamber_names if name not in names]

@@ -1,4 +1,4 @@
-"""The state of the robot, at a fixed rate, from any mix of its sensors: `state`."""
+"""Node that publishes `state` from any mix of the robot's sensors."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from soft_estimation.nodes.sensor_subscriptions import Sample, SensorInputs
 from soft_estimation.nodes.state_message import StateMessage
 from soft_estimation.reorder_buffer import InOrder
 
-FUTURE_LIMIT = 0.1  # [s] a stamp further ahead of the clock is wrong
-LEAP = 2.0  # [s] the same with at_samples: the clock of a bag that is played fast is coarse
+FUTURE_LIMIT = 0.1  # [s] largest lead of a stamp over the clock
+LEAP = 2.0  # [s] the same with at_samples, because the clock of a fast bag is coarse
 HOLD_NS = (
-    50_000_000  # with at_samples: how much later than the newest a sample may arrive and still be in order
+    50_000_000  # [ns] with at_samples: how much later than the newest a sample may arrive and still be sorted
 )
-JUMP_LIMIT_NS = 500_000_000  # a simulated clock that goes back further belongs to a bag that starts over
-OLD = 0.25  # [s] a newest sample of more than that age is worth a warning
-FAILURES = (ValueError, ArithmeticError, SoftRobotError)  # of a filter that was led astray
+JUMP_LIMIT_NS = 500_000_000  # [ns] a simulated clock that goes back further means a restarted bag
+OLD = 0.25  # [s] warn if the newest sample is older
+FAILURES = (ValueError, ArithmeticError, SoftRobotError)  # of a filter with wrong input
 
 
 class StateEstimator(ManagedNode):
-    """Feeds the sensors to the filter as they come and asks it for the state of now. Parameters apply at configure.
+    """Feeds sensor samples to the filter and publishes the current state. Parameters apply at configure.
 
-    The state is published as soon as a sample of the leading sensor is there (of tracked bodies: of all of them), but
-    no more often than `rate`; and whenever one and a half periods have passed without: a state between two samples that
-    come at the same rate would only hold up the next one.
+    It publishes when a sample of the leading sensor arrives (for tracked bodies: of all of them), at most `rate` times
+    per second. After one and a half periods without a sample it publishes a prediction. A state between two samples of
+    the same rate would only delay the next one.
     """
 
     config: Config
@@ -50,16 +50,16 @@ class StateEstimator(ManagedNode):
     def __init__(self) -> None:
         super().__init__('state_estimator')
         bind_config(self, Config)
-        numba.set_num_threads(1)  # a single state is done sooner than a second thread wakes up
+        numba.set_num_threads(1)  # a second thread takes longer to wake up than a state to compute
         self._setup = Setup.of(self.config)
-        self._estimator = self._setup.make_filter()  # what it refuses is refused now
+        self._estimator = self._setup.make_filter()  # so that errors show at start
         self._clock: Any = self.get_clock()
         self._stamps = StampClock(self._setup.robot.description.safety.state_timeout)
         self._publisher = self.create_publisher(SoftState, 'state', STATE)
         self._diagnostics = Diagnostics(self, self._setup.robot.name, {'state': self._status})
-        self._inputs: SensorInputs | None = None  # while configured
+        self._inputs: SensorInputs | None = None  # None unless configured
         self._loads: LoadOutputs | None = None
-        self._watchdog: MessageWatchdog | None = None  # while active
+        self._watchdog: MessageWatchdog | None = None  # None unless active
 
     # ---- lifecycle -----------------------------------------------------------------------------------------------
 
@@ -69,7 +69,9 @@ class StateEstimator(ManagedNode):
         setup = self._setup
         self._diagnostics.hardware_id = setup.robot.name
         warm_up(setup.make_filter(), setup.robot, setup.sensors)
-        self._showing = {*POSE_KINDS, 'fiber'} if setup.sees else {'ft'}  # without them the state is a guess
+        self._showing = (
+            {*POSE_KINDS, 'fiber'} if setup.sees else {'ft'}
+        )  # kinds that show the shape; without them the state is a guess
         self._message = StateMessage(setup.robot)
         self._samples, self._states = RateCounter(), RateCounter()
         self._refused = self._failures = 0
@@ -98,16 +100,16 @@ class StateEstimator(ManagedNode):
         return super().on_cleanup(state)
 
     def _start_over(self) -> None:
-        """Forget all samples. Times of the filter count from the first one on."""
+        """Discard all samples. Times of the filter count from the next one."""
         self._estimator = self._setup.make_filter()
         self._in_order = InOrder(HOLD_NS, round(LEAP * 1e9))
         self._start_ns: int | None = None
         config = self._setup.config
         sensor_rate = max(config.sensor_rate, config.rate)
-        spare = 1 + round(FUTURE_LIMIT * sensor_rate)  # a stamp that far ahead costs none of those after it
+        spare = 1 + round(FUTURE_LIMIT * sensor_rate)  # a stamp that far ahead must not block those after it
         self._paces: defaultdict[str, Pace] = defaultdict(lambda: Pace(sensor_rate, spare))  # by sensor
         self._pace = Pace(config.rate)  # of states
-        self._newest = -math.inf  # [s] what the filter was asked for
+        self._newest = -math.inf  # [s] last time requested from the filter
         self._sources: set[str] = set()
         self._tallied = 0, 0, self._refused
         for each in (self._inputs, self._loads):
@@ -117,7 +119,7 @@ class StateEstimator(ManagedNode):
     # ---- samples -------------------------------------------------------------------------------------------------
 
     def _on_sample(self, sample: Sample) -> None:
-        """Let a sample in: at once, or with `at_samples` in the order of stamps."""
+        """Take a sample: at once, or with `at_samples` in order of stamps."""
         now_ns, at_samples = self._clock_ns(), self._setup.config.at_samples
         ahead = (sample.stamp_ns - now_ns) * 1e-9
         limit = FUTURE_LIMIT if not at_samples else LEAP if now_ns else math.inf  # a bag may have no clock
@@ -140,7 +142,7 @@ class StateEstimator(ManagedNode):
             self._take(ready, t, t)
 
     def _take(self, sample: Sample, t: float, now: float) -> None:
-        """A sample of time t, unless there are too many of its sensor or it makes no sense."""
+        """Feed a sample of time t, unless its sensor is too fast or it is invalid."""
         config, inputs = self._setup.config, self._inputs
         if inputs is None or not (config.at_samples or self._paces[sample.name].take(t)):
             return
@@ -151,8 +153,8 @@ class StateEstimator(ManagedNode):
             return
         self._sources.add(sample.kind)
         if sample.kind not in self._showing:
-            with suppress(*FAILURES):  # of which the next state tells
-                self._estimator.catch_up()  # now, and not when the next frame waits for it
+            with suppress(*FAILURES):  # the next state reports the error
+                self._estimator.catch_up()  # so that the next frame need not wait for it
             return
         self._samples.tick(self._now_ns * 1e-9)
         is_due &= inputs.is_led_by(sample.kind, now)
@@ -171,7 +173,7 @@ class StateEstimator(ManagedNode):
 
     @property
     def _period(self) -> float:
-        """[s] without samples after which a state is due all the same."""
+        """[s] without samples after which to publish a prediction."""
         return 1.5 / self._setup.config.rate
 
     def _on_silence(self) -> None:
@@ -186,7 +188,7 @@ class StateEstimator(ManagedNode):
             self._publish(now)
 
     def _publish(self, t: float) -> None:
-        """The state at time t since the start, unless nothing has shown the shape for long."""
+        """Publish the state at time t since the start, unless the shape was not seen for too long."""
         self._newest = t
         try:
             if not self._estimator.located or t - self._seen_at() > self._setup.config.blackout_limit:
@@ -201,14 +203,14 @@ class StateEstimator(ManagedNode):
             self._estimator.bodies.look()
         except FAILURES as error:
             self._failures += 1
-            self.get_logger().warning(f'the state is lost, starting anew: {error}', throttle_duration_sec=5.0)
+            self.get_logger().warning(f'lost the state, restarting: {error}', throttle_duration_sec=5.0)
             self._start_over()
             return
         self._sources.clear()
         self._states.tick(self._now_ns * 1e-9)
 
     def _seen_at(self) -> float:
-        """When the last sample was measured that was let in and shows the shape."""
+        """Return when the last accepted sample that shows the shape was measured."""
         return float(self._estimator.shown_at if self._setup.sees else self._estimator.accepted_at)
 
     def _clock_ns(self) -> int:
@@ -244,28 +246,28 @@ class StateEstimator(ManagedNode):
             if verdict.level == OK or self._refused > self._tallied[2]:
                 verdict = self._doubts(now_ns) or verdict
             values |= self._estimator.report()
-        except FAILURES as error:  # the next state finds out too, and starts anew
-            verdict = Status(ERROR, f'the state is lost: {error}')
+        except FAILURES as error:  # the next state meets the same error and restarts
+            verdict = Status(ERROR, f'lost the state: {error}')
         if self._loads is not None:
             values |= self._loads.report()
         return verdict._replace(values=values)
 
     def _doubts(self, now_ns: int) -> Status | None:
-        """What is wrong with samples that do come."""
+        """Return a status if samples arrive but are not usable."""
         let_in, left_out = self._estimator.tally
         before, self._tallied = self._tallied, (let_in, left_out, self._refused)
         let_in, left_out = let_in - before[0], left_out - before[1] + self._refused - before[2]
         is_live = not self._setup.config.at_samples and self._start_ns is not None
         now = (now_ns - (self._start_ns or 0)) * 1e-9 if is_live else self._newest
         age = now - self._seen_at()
-        what = f'{left_out} of {let_in + left_out} samples came too late or were refused'
+        what = f'{left_out} of {let_in + left_out} samples were late or refused'
         if left_out > let_in or age > self._setup.config.blackout_limit:
-            last = f', none was let in for {age:.1f} s' if math.isfinite(age) else ''
+            last = f', none accepted for {age:.1f} s' if math.isfinite(age) else ''
             return Status(ERROR, f'{what}{last}{": " if self._refusal else ""}{self._refusal}')
         if not self._estimator.is_explained:
-            return Status(ERROR, 'no state: the innovations are larger than noise and misfit explain')
+            return Status(ERROR, 'no state: noise and misfit do not explain the innovations')
         if age > OLD:
-            return Status(WARN, f'the newest sample let in is {age:.2f} s old')
+            return Status(WARN, f'the newest accepted sample is {age:.2f} s old')
         misplaced = '; '.join(self._estimator.bodies.lines())
         return Status(WARN, misplaced) if misplaced else None
 

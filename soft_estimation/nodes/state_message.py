@@ -1,4 +1,4 @@
-"""The message of a state as bytes: as a Python object it would cost more than the state."""
+"""Serialised state messages; building a Python message would cost more than the state."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class StateMessage:
         arrays = {name: float64s(np.zeros(size)) for name, size in parts.items()}
         self._template = SoftState(model=robot.name, names=list(robot.coordinate_names), **arrays)
         self._template.header.frame_id = 'base_link'
-        self._writers: dict[frozenset[str], FlatWriter] = {}  # by the sources that a state is made of
+        self._writers: dict[frozenset[str], FlatWriter] = {}  # by the sources of the state
 
     def write(self, estimate: Any, stamp_ns: int, sources: Iterable[str]) -> bytes:
-        """Return the message of an estimate; ArithmeticError if a number in it is not finite."""
+        """Return the serialised message of an estimate; ArithmeticError if a number in it is not finite."""
         numbers = estimate[1:5]
         if not math.isfinite(sum(float(part @ part) for part in numbers)):
             raise ArithmeticError('the state is not finite')

@@ -1,4 +1,4 @@
-"""The topics of a bag as arrays over time."""
+"""Topics of a bag as arrays over time."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Stream(NamedTuple):
     topic: str
     t: Array
     values: Array  # (n, m)
-    names: tuple[str, ...] = ()  # of the columns, where the messages say them
+    names: tuple[str, ...] = ()  # names of the columns, if the messages have them
     model: str = ''
 
 
 def find(bag: Bag, tail: str, needed: bool = False) -> str | None:
-    """The topic `tail`, in whatever namespace; None, or BagError if it is needed, where there is none."""
+    """Return the topic `tail` in any namespace. If there is none: None, or BagError if it is required."""
     if f'/{tail}' in bag.topics:
         return f'/{tail}'
     found = sorted(topic for topic in bag.topics if topic.endswith(f'/{tail}'))
@@ -50,10 +50,10 @@ def find(bag: Bag, tail: str, needed: bool = False) -> str | None:
 
 
 def read_streams(bag: Bag, topics: Mapping[str, str], progress: Callable[[float], None]) -> dict[str, Stream]:
-    """Streams by name: 'state', 'pressure', 'wrench', 'fiber', 'pose <sensor>', in one pass through the bag.
+    """Return streams by name, 'state', 'pressure', 'wrench', 'fiber', 'pose <sensor>', in one pass through the bag.
 
     A topic of name 'frame <system>' gives a stream 'pose <body>' for each of its bodies.
-    Raises BagError for a topic of another type, without messages, or whose messages do not agree with each other.
+    Raises BagError for a topic of another type, without messages, or with inconsistent messages.
     """
     names = {topic: name for name, topic in topics.items()}
     for topic, name in names.items():
@@ -76,16 +76,16 @@ def read_streams(bag: Bag, topics: Mapping[str, str], progress: Callable[[float]
 
 
 class _Layout(NamedTuple):
-    """Where the numbers of a message are: taking them from its bytes is twenty times faster than decoding it."""
+    """Places of the numbers in a message; reading them from its bytes is twenty times faster than decoding."""
 
     model: str
     names: tuple[str, ...]
     numbers: tuple[slice, ...]
-    fixed: tuple[tuple[slice, bytes], ...]  # what stands between them, the same in every message
+    fixed: tuple[tuple[slice, bytes], ...]  # the bytes between them, the same in every message
 
 
 class _Samples:
-    """The messages of one topic as they come."""
+    """Collects the messages of one topic."""
 
     def __init__(self, bag: Bag, kind: str) -> None:
         self._bag, self._kind = bag, kind
@@ -103,7 +103,7 @@ class _Samples:
         self._rows.append(b''.join([data[part] for part in self._layout.numbers]))
 
     def streams(self, topic: str, name: str) -> dict[str, Stream]:
-        """All of them in the order of their stamps, without those that hold NaN."""
+        """Return all samples in order of their stamps, without those that contain NaN."""
         if self._layout is None:
             raise BagError(self._bag.path, f'{topic} has no messages')
         values = np.frombuffer(b''.join(self._rows), '<f8').reshape(len(self._rows), -1)
@@ -115,7 +115,7 @@ class _Samples:
         t, values = (ns - self._bag.start_ns).astype(np.float64) * 1e-9, values[first]
         good = np.all(np.isfinite(values), 1) if self._kind != 'fiber' else np.ones(t.size, bool)
         if not np.any(good):
-            raise BagError(self._bag.path, f'{topic} holds nothing but NaN')
+            raise BagError(self._bag.path, f'{topic} contains only NaN')
         return Stream(topic, t[good], values[good])
 
     def _renew(self, message: Message) -> None:
@@ -124,20 +124,20 @@ class _Samples:
         if old is not None and (old[:2] != new[:2] or sizes[0] != sizes[1]):
             raise BagError(
                 self._bag.path,
-                f'{message.topic} changes its names or its length after {len(self._rows)} messages',
+                f'{message.topic} changes its names or length after {len(self._rows)} messages',
             )
         self._layout = new
 
 
 class _Frames(_Samples):
-    """Messages with all bodies that are seen at one time, now these and now those."""
+    """Collects messages with all bodies seen at one time, which may vary."""
 
     def __init__(self, bag: Bag, kind: str) -> None:
         super().__init__(bag, kind)
         self._by_names: dict[tuple[str, ...], tuple[list[int], list[bytes]]] = {}
 
     def streams(self, topic: str, name: str) -> dict[str, Stream]:
-        """One for each body."""
+        """Return one stream per body."""
         found: dict[str, tuple[list[int], list[Array]]] = {}
         for names, (stamps, rows) in self._by_names.items():
             count = len(names)
@@ -160,7 +160,7 @@ class _Frames(_Samples):
 
 
 def _layout(bag: Bag, kind: str, message: Message) -> _Layout:
-    """As the bytes have it, checked against the library's decoding."""
+    """Return the layout of the bytes, checked against the library's decoding."""
     content, data = bag.decode(message), message.data
     try:
         found = layout(data, FIELDS[kind])
@@ -179,7 +179,7 @@ def _vectors(*vectors: Any) -> list[float]:
     return [getattr(v, axis) for v in vectors for axis in ('x', 'y', 'z', 'w') if hasattr(v, axis)]
 
 
-# As in flat_messages, as far as they are of interest.
+# As in flat_messages, as far as needed here.
 FIELDS = {'state': 'ssSDD', 'pressure': 'sSD', 'wrench': 's6', 'pose': 's7', 'fiber': 'sDD', 'frame': 'sSDD'}
 ARRAYS: dict[str, Callable[[Any], Any]] = {
     'state': lambda msg: np.concatenate([msg.q, msg.qd]),
@@ -189,7 +189,7 @@ ARRAYS: dict[str, Callable[[Any], Any]] = {
     'fiber': lambda msg: np.concatenate([msg.arc_length, msg.points]),
     'frame': lambda msg: np.concatenate([msg.positions, msg.orientations]),
 }
-ORDERS: dict[str, Any] = {  # of the numbers in a row: torque before force, rotation before position
+ORDERS: dict[str, Any] = {  # order of the numbers in a row: torque before force, rotation before position
     'state': slice(None),
     'pressure': slice(None),
     'wrench': [3, 4, 5, 0, 1, 2],

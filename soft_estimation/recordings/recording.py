@@ -1,4 +1,4 @@
-"""A recorded run of one robot on an even grid of times, from a bag or from arrays: for `validate` and `identify`."""
+"""Recorded run of a robot on an even time grid, from a bag or from arrays, for `validate` and `identify`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from .bag_streams import Stream, find, read_streams
 from .tracked_coordinates import LEAST, Coordinates, from_fiber, from_poses
 
 SOURCES = ('auto', 'state', 'poses')
-GAP = 0.25  # [s] a state further from every sample is not a measured one
+GAP = 0.25  # [s] a state further from every sample counts as unmeasured
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What was measured at the times t (n,) [s], evenly spaced from 0.
+    """Measurements at the times t (n,) [s], evenly spaced from 0.
 
     q, qd, qdd (n, nq) in the order of the robot's coordinates; pressure (n, m) [Pa] gauge in the order of its chambers;
-    wrench_B (n, 6) torque and force on the robot at its base, in its axes, or None. `seen` (n,) is False in the gaps of
-    the measurement, where q is only interpolated. `source` says what q comes from, and `bandwidth` [Hz] is that of the
-    zero-phase filter which q, qd and qdd have all gone through, or None.
+    wrench_B (n, 6) torque and force on the robot at its base, in its axes, or None. `seen` (n,) is False in gaps, where
+    q is only interpolated. `source` says where q comes from; `bandwidth` [Hz] is that of the zero-phase filter of q, qd
+    and qdd, or None.
     """
 
     robot: str
@@ -77,7 +77,7 @@ class Recording:
         return float(self.t[-1] - self.t[0])
 
     def part(self, start: float, end: float) -> Recording:
-        """What lies from `start` to `end` [s], with times from 0: to fit on one part and test on another."""
+        """Return the part from `start` to `end` [s], times from 0, to fit on one part and test on another."""
         rows = (self.t >= start - 1e-9) & (self.t <= end + 1e-9)
         if np.count_nonzero(rows) < 2:
             raise ValueError(f'part: expected times within 0 to {self.t[-1]:g} s, got {start:g} to {end:g}')
@@ -110,11 +110,11 @@ def read_recording(
 ) -> Recording:
     """Read a bag as a recording of `robot` on a grid of `rate` [Hz].
 
-    source: 'state' takes the topic `state`; 'poses' the tracked bodies (or else the fiber), turned into coordinates and
-    smoothed without delay by a spline of `bandwidth` [Hz]; 'auto' the state if there is one. All topics may be in a
-    namespace. progress: called with the part done, 0 to 1.
+    source: 'state' takes the topic `state`; 'poses' converts the tracked bodies (or else the fiber) to coordinates and
+    smooths them without delay by a spline of `bandwidth` [Hz]; 'auto' takes the state if there is one. Topics may be in
+    a namespace. progress: called with the fraction done, 0 to 1.
 
-    Raises BagError if the bag is damaged, foreign, of another robot, or lacks what is needed; ValueError for arguments.
+    Raises BagError if the bag is damaged, foreign, of another robot, or lacks a topic; ValueError for arguments.
     """
     if source not in SOURCES:
         raise ValueError(f'source must be one of {", ".join(SOURCES)}, got {source!r}')
@@ -141,7 +141,7 @@ def read_recording(
 
 
 def _topics(bag: Bag, robot: Robot, source: str) -> dict[str, str]:
-    """Name of each stream that is wanted -> its topic. BagError if there are not enough."""
+    """Return the topic of each stream by name. BagError if there are not enough."""
     topics: dict[str, str | None] = {
         'pressure': find(bag, 'pressure/measured', needed=bool(robot.chamber_names))
     }
@@ -163,7 +163,7 @@ def _topics(bag: Bag, robot: Robot, source: str) -> dict[str, str]:
     fiber = find(bag, 'fiber/shape') if any(sensor.kind == 'fiber' for sensor in sensors) else None
     if not poses and not fiber:
         tails = [*wanted.values(), *(['fiber/shape'] if any(s.kind == 'fiber' for s in sensors) else [])]
-        wish = ', '.join(tails) or 'none, for its file names no such sensor'
+        wish = ', '.join(tails) or 'none, because its file has no such sensor'
         have = ', '.join(sorted(bag.topics)) or 'none'
         also = '' if source == 'poses' else 'state or '
         raise BagError(bag.path, f'has no {also}poses of {robot.name} (topics {wish}); it has {have}')
@@ -181,7 +181,7 @@ def _check_chambers(path: Path, robot: Robot, stream: Stream | None) -> None:
 
 
 def _from_state(path: Path, robot: Robot, stream: Stream, bandwidth: float) -> Coordinates:
-    """q and qd as they were estimated; qdd from qd, because that of the message is what the model says it should be."""
+    """Return q and qd as estimated, and qdd from qd, because the qdd of the message comes from the model."""
     missing = [name for name in robot.coordinate_names if name not in stream.names]
     if missing or len(stream.names) != robot.nq:
         raise BagError(
@@ -209,7 +209,7 @@ def _on_grid(
     start, end = max(t[0] for t in ends), min(t[-1] for t in ends)
     count = int((end - start) * rate + 1e-6) + 1
     if count < LEAST:
-        raise BagError(path, f'state, pressures and wrenches overlap by {end - start:.3f} s only')
+        raise BagError(path, f'state, pressures and wrenches overlap by only {end - start:.3f} s')
     grid = start + np.arange(count) / rate
     pressure: Array = np.zeros((count, len(robot.chamber_names)))
     if 'pressure' in streams and robot.chamber_names:
@@ -228,7 +228,7 @@ def _on_grid(
 
 
 def resample(t: Array, values: Array, grid: Array) -> Array:
-    """Values (n, m) on an even grid: straight lines between samples, or means over the interval of a coarser grid."""
+    """Return values (n, m) on an even grid: linear interpolation, or means over the interval of a coarser grid."""
     step = grid[1] - grid[0]
     columns = values.T
     if np.median(np.diff(t)) > 0.6 * step:

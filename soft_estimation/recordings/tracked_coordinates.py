@@ -1,4 +1,4 @@
-"""Recorded poses or fiber shapes to the coordinates of a robot over time."""
+"""Recorded poses or fiber shapes to coordinates of a robot over time."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ..inverse_kinematics.pose_tracking import MOVING_BASE, Tracking
 from ..kalman.sensor_models import Mounting, ShapeSample, slopes
 from .bag_streams import Stream
 
-MAX_RESIDUAL = 0.05  # [m] poses further from what the kinematics can do are left out
-LEAST = 5  # samples that make a motion
+MAX_RESIDUAL = 0.05  # [m] drop poses further from what the kinematics can reach
+LEAST = 5  # least number of samples of a motion
 REPORTS = 500  # samples between two calls of the progress callback
 SHAPE_PLACES, SHAPE_ITERATIONS, SHAPE_STEP = 24, 30, 1e-8
 Progress = Callable[[float], None]
 
 
 class Coordinates(NamedTuple):
-    """A motion with the times t (n,) [s] at which it was measured; bandwidth [Hz] if all of it is filtered."""
+    """A motion with the times t (n,) [s] of its measurements; bandwidth [Hz] if it is filtered."""
 
     t: Array
     position: Callable[[Array], Array]
@@ -39,9 +39,9 @@ class Coordinates(NamedTuple):
 
 
 def smoothed(path: Path, source: str, t: Array, q: Array, bandwidth: float) -> Coordinates:
-    """The motion through coordinates q (n, nq), smoothed without delay."""
+    """Return the motion through coordinates q (n, nq), smoothed without delay."""
     if t.size < LEAST:
-        raise BagError(path, f'{source}: {t.size} samples that can be used; expected at least {LEAST}')
+        raise BagError(path, f'{source}: {t.size} valid samples; expected at least {LEAST}')
     spline = smoothing_spline(t, q, bandwidth)
     return Coordinates(t, spline, spline.derivative(), spline.derivative(2), source, bandwidth)
 
@@ -49,10 +49,10 @@ def smoothed(path: Path, source: str, t: Array, q: Array, bandwidth: float) -> C
 def from_poses(
     path: Path, robot: Robot, streams: Mapping[str, Stream], options: tuple[float, float], progress: Progress
 ) -> Coordinates:
-    """Coordinates from the streams 'pose <sensor>'; options: most samples per second, bandwidth [Hz].
+    """Return coordinates from the streams 'pose <sensor>'; options: largest sample rate, bandwidth [Hz].
 
-    Bodies are taken at the times of the one with the fewest samples, others interpolated to these. BagError if they
-    leave a coordinate open, or if most of them are where no body of this robot can be.
+    Uses the times of the body with the fewest samples and interpolates the others. BagError if the bodies do not
+    determine a coordinate, or if most of them are where no body of this robot can be.
     """
     rate, bandwidth = options
     tracking = Tracking(robot)
@@ -76,10 +76,10 @@ def from_poses(
     if np.count_nonzero(kept) < 0.5 * t.size:
         raise BagError(
             path,
-            f'is not of {robot.name}: its tracked bodies are {np.median(worst):.3f} m (median) from where the robot '
-            'can have them; check the robot file: lengths, mount and sensor places',
+            f'is not of {robot.name}: its tracked bodies are {np.median(worst):.3f} m (median) from what the robot '
+            'can reach; check the robot file: lengths, mount and sensor places',
         )
-    if not np.all(kept):  # again, because each set begins where the one before it ended
+    if not np.all(kept):  # repeat, because each set starts where the one before it ended
         found = tracking.configurations({name: X[kept] for name, X in X_WS.items()})
     return smoothed(path, f'poses of {", ".join(poses)}', t[kept], found.q, bandwidth)
 
@@ -87,7 +87,7 @@ def from_poses(
 def from_fiber(
     path: Path, robot: Robot, stream: Stream, options: tuple[float, float], progress: Progress
 ) -> Coordinates:
-    """Coordinates from the points of a fiber along the body, in the frame of the sensor; options as of `from_poses`."""
+    """Return coordinates from fiber points along the body, in the frame of the sensor; options as in `from_poses`."""
     rate, bandwidth = options
     places = stream.values.shape[1] // 4
     t = _thinned(stream.t, rate)
@@ -110,13 +110,13 @@ def from_fiber(
 
 
 def _thinned(t: Array, rate: float) -> Array:
-    """Times no closer than the interval of `rate`, give or take their jitter."""
+    """Return times no closer than the interval of `rate`, with tolerance for jitter."""
     slot = np.floor((t - t[:1]) * rate + 0.1) if t.size else t
     return t[np.unique(slot, return_index=True)[1]]
 
 
 def _poses_at(path: Path, stream: Stream, t: Array) -> Array:
-    """Poses (n, 4, 4) at times within those of the stream."""
+    """Return poses (n, 4, 4) at times within those of the stream."""
     norms = np.linalg.norm(stream.values[:, :4], axis=1)
     if np.any(np.abs(norms - 1.0) > 1e-3):
         bad = float(norms[np.argmax(np.abs(norms - 1.0))])
@@ -130,11 +130,13 @@ def _poses_at(path: Path, stream: Stream, t: Array) -> Array:
 
 
 def _all_observed(path: Path, robot: Robot, observed: Any, poses: Mapping[str, Stream]) -> None:
-    """A base that somebody moves and nobody tracks is taken to stand still; everything else must be seen."""
+    """Check that everything but a moving base was seen; an untracked moving base counts as fixed."""
     first = MOVING_BASE if robot.description.base.type == 'prescribed' else 0
     if not np.all(observed[first:]):
         name = robot.coordinate_names[first + int(np.argmin(observed[first:]))]
-        raise BagError(path, f'poses of {", ".join(poses)} leave the coordinate {name} of {robot.name} open')
+        raise BagError(
+            path, f'poses of {", ".join(poses)} do not determine the coordinate {name} of {robot.name}'
+        )
 
 
 def _hinges(robot: Robot, sample: ShapeSample, _near: Array) -> Array:
@@ -144,7 +146,7 @@ def _hinges(robot: Robot, sample: ShapeSample, _near: Array) -> Array:
 
 
 def _least_squares(robot: Robot, sample: ShapeSample, near: Array) -> Array:
-    """Gauss-Newton on the distances of the points from the centre line, from coordinates nearby."""
+    """Fit the distances of the points from the centre line by Gauss-Newton, from nearby coordinates."""
     q = near.copy()
     for _ in range(SHAPE_ITERATIONS):
 

@@ -1,4 +1,4 @@
-"""Figures of a validation as SVG, small enough to lie inside a page."""
+"""Figures of a validation as SVG, small enough to embed in a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from soft_dynamics.robot import Robot
 
 from .free_run import WRENCH, Validation
 
-POINTS = 1200  # of a line; more cannot be seen
+POINTS = 1200  # of a line; more are not visible
 MEASURED, MODEL = '#9aa3ae', '#0072B2'
 COLORS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9')  # [Okabe and Ito]
 STYLE: Any = {
@@ -34,7 +34,7 @@ STYLE: Any = {
 
 
 def free_run_figure(robot: Robot, validation: Validation) -> str:
-    """Each coordinate: measured and of the free run."""
+    """Draw each coordinate: measured and of the free run."""
     recording, free = validation.recording, validation.free
     names = [robot.coordinate_names[k] for k in validation.columns]
 
@@ -48,7 +48,7 @@ def free_run_figure(robot: Robot, validation: Validation) -> str:
 
 
 def errors_figure(robot: Robot, validation: Validation) -> str:
-    """What share of the samples has an error below a value, for both ways of predicting."""
+    """Draw the fraction of samples with an error below a value, for both kinds of prediction."""
     names = [robot.coordinate_names[k] for k in validation.columns]
 
     def draw(axes: Any, k: int) -> None:
@@ -73,7 +73,7 @@ def errors_figure(robot: Robot, validation: Validation) -> str:
 
 
 def forces_figure(validation: Validation) -> str:
-    """The wrench at the base, measured and by inverse dynamics."""
+    """Draw the wrench at the base, measured and by inverse dynamics."""
     recording = validation.recording
     order = (3, 4, 5, 0, 1, 2)
 
@@ -87,7 +87,7 @@ def forces_figure(validation: Validation) -> str:
 
 
 def pressures_figure(robot: Robot, validation: Validation) -> str:
-    """The chambers of each segment."""
+    """Draw the pressures of the chambers of each segment."""
     recording = validation.recording
     groups: dict[str, list[int]] = {}
     for k, chamber in enumerate(robot.description.actuation.chambers):
@@ -111,7 +111,7 @@ def _line(axes: Any, t: Array, y: Array, color: str, label: str, width: float) -
 
 
 def envelope(y: Array) -> Any:
-    """Indices of at most about POINTS samples that keep every peak: the lowest and the highest of each stretch."""
+    """Return indices of about POINTS samples at most that keep every peak: lowest and highest of each stretch."""
     if y.size <= POINTS:
         return np.arange(y.size)
     parts = np.array_split(np.arange(y.size), POINTS // 2)
@@ -120,8 +120,8 @@ def envelope(y: Array) -> Any:
 
 
 def _grid(draw: Any, count: int, below: str | None, legend: bool = False, columns: int = 2) -> str:
-    """Small axes in rows, one legend for all, as an HTML figure."""
-    import matplotlib as mpl  # the tables do without it
+    """Draw small axes in rows with one legend, as an HTML figure."""
+    import matplotlib as mpl  # the tables need no matplotlib
     from matplotlib.figure import Figure
 
     columns = min(columns, count)

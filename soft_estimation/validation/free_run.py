@@ -1,8 +1,7 @@
-"""A model against a recording: driven by the measured pressures from the measured start, how far off is it?
+"""Compare a model with a recording: simulate with the measured pressures from the measured start.
 
-Free run: from the first sample to the last, as Jensen's tables I and II. Ahead: from every measured state anew, for a
-short horizon. Forces: what inverse dynamics says of the measured motion against pressures and base sensor, as Mehl's
-table II.
+Free run: from the first sample to the last, as Jensen's tables I and II. Ahead: from many measured states, for a short
+horizon. Forces: inverse dynamics of the measured motion against pressures and base sensor, as Mehl's table II.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from soft_dynamics.simulation.first_order_lag import follow
 from ..inverse_kinematics.pose_tracking import MOVING_BASE
 from ..recordings.recording import Recording
 
-WINDOWS = 3000  # starts of predictions ahead, at most, evenly spread
+WINDOWS = 3000  # largest number of predictions ahead, evenly spread
 BATCH = 250  # predictions at a time
-PARTS = 10  # of the recording, of which the best and the worst are reported
+PARTS = 10  # fraction of the recording for the best and the worst part
 WRENCH = ('m_x', 'm_y', 'm_z', 'f_x', 'f_y', 'f_z')
 Progress = Callable[[float], None]
 
@@ -48,18 +47,18 @@ class ForceError(NamedTuple):
     mse: float
     best: float
     worst: float
-    relative: float  # root of mse as a share of the largest measured magnitude
+    relative: float  # root of mse relative to the largest measured magnitude
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the model said at the times t (k,), and how far off it was: error (k, columns of moving coordinates)."""
+    """States of the model at the times t (k,), and their error (k, columns of moving coordinates)."""
 
     t: Array
     q: Array
     error: Array
     table: tuple[Statistics, ...]
-    stopped: str = ''  # why it ended early, if it did
+    stopped: str = ''  # why it ended early, or ''
 
     def total(self, unit: str) -> Statistics:
         return next(row for row in self.table if row.name == 'total' and row.unit == unit)
@@ -67,16 +66,16 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Validation:
-    """All that `validate` reports."""
+    """Result of `validate`."""
 
     recording: Recording
-    columns: tuple[int, ...]  # the coordinates that the model predicts
+    columns: tuple[int, ...]  # coordinates that the model predicts
     free: Prediction
     ahead: Prediction
     horizon: float  # [s]
     forces: tuple[ForceError, ...]
-    wrench_B: Array | None  # (n, 6) that the model says
-    real_time_factor: float  # simulated over needed time
+    wrench_B: Array | None  # (n, 6) by the model
+    real_time_factor: float  # simulated time over computing time
 
 
 def validate(
@@ -84,7 +83,7 @@ def validate(
 ) -> Validation:
     """Compare the robot's model with a recording; horizon [s] is that of the predictions ahead.
 
-    progress: called with the part done, 0 to 1. Raises ValueError if the recording is not of this robot or is shorter
+    progress: called with the fraction done, 0 to 1. Raises ValueError if the recording is of another robot or shorter
     than the horizon.
     """
     report = progress or (lambda _: None)
@@ -96,7 +95,7 @@ def validate(
     if not recording.dt <= horizon < recording.duration:
         raise ValueError(
             f'horizon: expected from {recording.dt:g} s, one sample, to less than {recording.duration:g} s, '
-            f'the recording; got {horizon:g} s'
+            f'the length of the recording; got {horizon:g} s'
         )
     robot, recording = _at_chambers(robot, recording)
     _warm_up(robot, recording)
@@ -113,7 +112,7 @@ def validate(
 
 
 def free_run(robot: Robot, recording: Recording, progress: Progress) -> Prediction:
-    """From the measured start, by the measured pressures; a base that somebody moves, moves as measured."""
+    """Simulate from the measured start with the measured pressures; a moving base moves as measured."""
     stopped = ''
     try:
         q = _simulate(robot, recording, slice(0, recording.t.size), progress)
@@ -125,7 +124,7 @@ def free_run(robot: Robot, recording: Recording, progress: Progress) -> Predicti
 
 
 def predict_ahead(robot: Robot, recording: Recording, horizon: float, progress: Progress) -> Prediction:
-    """From many measured states, each for the horizon: the error at its end."""
+    """Predict from many measured states over the horizon; return the errors at its end."""
     steps = round(horizon / recording.dt)
     seen = _seen(recording)
     starts = np.arange(0, recording.t.size - steps, max(1, -(-(recording.t.size - steps) // WINDOWS)))
@@ -149,7 +148,7 @@ def predict_ahead(robot: Robot, recording: Recording, horizon: float, progress: 
 
 
 def force_errors(robot: Robot, recording: Recording) -> tuple[tuple[ForceError, ...], Array | None]:
-    """Inverse dynamics of the measured motion against the base sensor, if there is one, and the pressures."""
+    """Compare inverse dynamics of the measured motion with the base sensor, if there is one, and the pressures."""
     motion = recording.q, recording.qd, recording.qdd
     rows = []
     wrench_B = None
@@ -170,7 +169,7 @@ def force_errors(robot: Robot, recording: Recording) -> tuple[tuple[ForceError, 
 
 
 def statistics(unit_of: Mapping[str, str], error: Any) -> tuple[Statistics, ...]:
-    """Rows of Jensen's tables: one for each column of error (k, len(unit_of)), and the total of each unit."""
+    """Return the rows of Jensen's tables: one per column of error (k, len(unit_of)), and the total of each unit."""
     size = np.abs(np.asarray(error, np.float64))
     units = list(unit_of.values())
     rows = [_statistics(name, unit, size[:, k]) for k, (name, unit) in enumerate(unit_of.items())]
@@ -182,11 +181,11 @@ def statistics(unit_of: Mapping[str, str], error: Any) -> tuple[Statistics, ...]
 
 
 def moving(robot: Robot) -> tuple[int, ...]:
-    """The coordinates that the model predicts: all but those of a base that somebody moves."""
+    """Return the coordinates that the model predicts: all but those of a moving base."""
     return tuple(range(_given(robot), robot.nq))
 
 
-# ---- inside ----------------------------------------------------------------------------------------------------------
+# ---- internal --------------------------------------------------------------------------------------------------------
 
 
 def _statistics(name: str, unit: str, size: Array) -> Statistics:
@@ -215,7 +214,7 @@ def _prediction(robot: Robot, recording: Recording, rows: Any, q: Array, stopped
 
 
 def _simulate(robot: Robot, recording: Recording, rows: slice, progress: Progress) -> Array:
-    """Coordinates (rows, nq) from the first of these rows on."""
+    """Return coordinates (rows, nq) from the first of these rows on."""
     q, qd, p, t = (x[rows] for x in (recording.q, recording.qd, recording.pressure, recording.t))
     given = slice(0, _given(robot))
     if not _base_moves(robot, recording):
@@ -231,7 +230,7 @@ def _simulate(robot: Robot, recording: Recording, rows: slice, progress: Progres
 
 
 def _simulate_many(robot: Robot, recording: Recording, rows: Any) -> Array:
-    """Coordinates (windows, nq) at the ends of windows of equal length; rows (windows, length)."""
+    """Return coordinates (windows, nq) at the ends of windows of equal length; rows (windows, length)."""
     if _base_moves(robot, recording):
         parts = [slice(row[0], row[-1] + 1) for row in rows]
         return np.array([_simulate(robot, recording, part, lambda _: None)[-1] for part in parts])
@@ -240,7 +239,7 @@ def _simulate_many(robot: Robot, recording: Recording, rows: Any) -> Array:
 
 
 def _simulate_one(robot: Robot, recording: Recording, row: Any) -> Array | None:
-    """As many of one; None if it cannot go on."""
+    """Simulate one window; None if the model cannot run."""
     try:
         return np.asarray(_simulate_many(robot, recording, row[None])[0])
     except NotConverged:
@@ -254,7 +253,7 @@ def _base_moves(robot: Robot, recording: Recording) -> bool:
 
 
 def _given(robot: Robot) -> int:
-    """How many of the first coordinates somebody else moves."""
+    """Return the number of base coordinates, which are inputs."""
     return MOVING_BASE if robot.description.base.type == 'prescribed' else 0
 
 
@@ -263,7 +262,7 @@ def _seen(recording: Recording) -> Any:
 
 
 def _at_chambers(robot: Robot, recording: Recording) -> tuple[Robot, Recording]:
-    """The robot and its recording with the pressures inside the chambers, which follow those at the sensors."""
+    """Return the robot and its recording with the pressures inside the chambers, which lag behind the sensors."""
     drive = robot.description.actuation
     if not drive.chambers or max(drive.fill_lag, drive.vent_lag) == 0.0:
         return robot, recording
@@ -274,5 +273,5 @@ def _at_chambers(robot: Robot, recording: Recording) -> tuple[Robot, Recording]:
 
 
 def _warm_up(robot: Robot, recording: Recording) -> None:
-    """Load the compiled stepper, so that the time it needs is not counted as simulation."""
+    """Load the compiled stepper, so that loading does not count as simulation time."""
     robot.simulate(robot.rest, np.zeros(robot.nq), recording.pressure[:2] * 0.0, recording.t[:2])

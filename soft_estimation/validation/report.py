@@ -1,4 +1,4 @@
-"""A validation as text for the terminal and as one HTML file that needs nothing beside it."""
+"""A validation as text for the terminal and as a self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def text_report(robot: Robot, validation: Validation) -> str:
 
 
 def html_report(robot: Robot, validation: Validation, bag: str, verdict: tuple[bool, str] | None) -> str:
-    """The whole report as one page; verdict is (passed, why), or None if nothing was asked for."""
+    """Return the whole report as one page; verdict is (passed, why), or None without thresholds."""
     recording = validation.recording
     badge = ''
     if verdict is not None:
@@ -59,7 +59,7 @@ def html_report(robot: Robot, validation: Validation, bag: str, verdict: tuple[b
         badge = f'<p><span class="verdict {kind}">{word}</span> &nbsp;{html.escape(verdict[1])}</p>'
     intro = (
         f'{recording.duration:.1f} s of <code>{html.escape(bag)}</code>, measured by '
-        f'{html.escape(recording.source)}, on a grid of {1.0 / recording.dt:g} Hz. The model is driven by the '
+        f'{html.escape(recording.source)}, on a grid of {1.0 / recording.dt:g} Hz. The model runs on the '
         'measured pressures from the measured start.'
     )
     title = f'{robot.name}: model against recording'
@@ -75,7 +75,7 @@ def _sections(robot: Robot, validation: Validation) -> list[str]:
     sections = [
         _section(
             'Free run',
-            'From the first sample to the last, never corrected. Below, errors as in tables I and II of Jensen et al.',
+            'From the first sample to the last, uncorrected. Below, errors as in tables I and II of Jensen et al.',
             _stopped(validation.free) + free_run_figure(robot, validation),
         ),
         '<section><div class="tables">'
@@ -96,7 +96,7 @@ def _sections(robot: Robot, validation: Validation) -> list[str]:
             )
         )
     if validation.recording.pressure.shape[1]:
-        sections.append(_section('Pressures', 'What drove the model.', pressures_figure(robot, validation)))
+        sections.append(_section('Pressures', 'Inputs of the model.', pressures_figure(robot, validation)))
     return sections
 
 

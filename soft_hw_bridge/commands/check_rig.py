@@ -1,8 +1,7 @@
-"""Is the plant plausible and fast enough?
+"""Check plausibility and speed of the virtual rig: prints the tables of docs/benchmarks/virtual_rig.md.
 
-`python -m soft_hw_bridge.commands.check_rig` prints the tables of docs/virtual_rig.md.
-
-The plant is compared with what it was not made from: the equations of `soft_dynamics`, and what Wang et al. report.
+Compares the plant with references that it was not built from: the equations of `soft_dynamics` and the results of Wang
+et al. Run `python -m soft_hw_bridge.commands.check_rig`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from soft_hw_bridge.rig.config import RigConfig
 from soft_hw_bridge.rig.plant import Plant
 from soft_hw_bridge.rig.virtual_rig import Rig
 
-SIDEWAYS = [9.81, 0.0, 0.0]  # gravity [m/s^2] of a robot on its side
+SIDEWAYS = [9.81, 0.0, 0.0]  # gravity [m/s^2] for a robot on its side
 REPORTED = {0.0: 0.006, 0.5: 0.015}  # tip load [kg]: mean error of the joint angles [rad] [Wang, sec. IV-B.2]
 PULL = 12.0  # [N] sideways at the tip, to raise it
 SWING_TIME = 6.0  # [s]
@@ -31,7 +30,7 @@ RUN_TIME = 5.0  # [s] of a run for speed
 
 
 class Mode(NamedTuple):
-    """The slowest motion about a pose; a creep has no frequency but a time constant."""
+    """The slowest mode about a pose; creep has a time constant instead of a frequency."""
 
     frequency: float  # [Hz]
     damping_ratio: float
@@ -44,28 +43,28 @@ class Mode(NamedTuple):
 
 
 class Fall(NamedTuple):
-    """A robot on its side that was let go straight."""
+    """Fall of a straight robot on its side."""
 
     freedoms: int
     sag: float  # [m] of the tip
     model_sag: float
-    apart: float  # [m] the tips of plant and model
+    apart: float  # [m] distance between the tips of plant and model
     settled: float  # [s] until the tip stays within 1 % of the sag
-    energy_rise: float  # [J] largest between two samples: none in a passive robot
-    mode: Mode | None  # about the final pose; None of discs, whose threads have neutral directions
+    energy_rise: float  # [J] largest rise between two samples; zero for a passive robot
+    mode: Mode | None  # about the final pose; None for discs, whose threads have neutral directions
     model_mode: Mode | None
 
 
 class Fit(NamedTuple):
-    """a e^(-b t) sin(2 pi f t - c), which the paper fits to the swing."""
+    """Fit of a e^(-b t) sin(2 pi f t - c) to the swing, as in the paper."""
 
     frequency: float  # [Hz]
     decay: float  # [1/s]
-    explained: float  # share of the variance
+    explained: float  # explained fraction of the variance
 
 
 class Swing(NamedTuple):
-    """The honeycomb arm, its tip raised in the plane x = 0 and let go."""
+    """Swing of the honeycomb arm after release, with its tip raised in the plane x = 0."""
 
     raised: float  # [m]
     difference: float  # [rad] mean, of the joint angles of plant and model
@@ -73,13 +72,13 @@ class Swing(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """What a rig costs when nobody is connected."""
+    """CPU of a rig without clients."""
 
-    step: float  # [s] of CPU for a step of the plant
+    step: float  # [s] CPU per step of the plant
     plant: float  # simulated over CPU seconds, without devices
     rig: float  # the same with devices, in lock-step
     rig_wall: float  # simulated over elapsed seconds
-    share: float  # of one core, in real time
+    share: float  # share of one core, in real time
     factor: float  # simulated over elapsed seconds, in real time
     slips: int
 
@@ -111,8 +110,8 @@ def model_poles(model: sd.Robot, q: Array) -> Array:
 
 
 def fall(name: str) -> Fall:
-    """Let a robot on its side fall from straight until it rests."""
-    of_discs = name == 'fabric_arm'  # on its side by its own file; it creeps for minutes
+    """Release a straight robot on its side and simulate until it rests."""
+    of_discs = name == 'fabric_arm'  # on its side by its file; creeps for minutes
     model = sd.load(name, {} if of_discs else {'gravity': SIDEWAYS})
     duration, step, model_step = (600.0, 5e-3, 2e-3) if of_discs else (20.0, 1e-3, 5e-3)
     plant = Plant(model.description, step)
@@ -148,7 +147,7 @@ def joint_angles(X: Array) -> Array:
 
 
 def swing(load: float) -> Swing:
-    """Pull the tip of the honeycomb arm aside, let go; the model starts from the same angles.   [Wang, sec. IV-B.2]"""
+    """Pull the tip of the honeycomb arm aside and release it; model and plant start equal. [Wang, sec. IV-B.2]"""
     model = sd.load('honeycomb_arm').with_tip_load(load)
     plant = Plant(model.description)
     lowest = plant.poses()[-1, 2, 3]

@@ -1,1 +1,1 @@
-"""Devices that exist only on the network: what the bridges talk to in tests and in the virtual rig."""
+"""Emulated devices on the network, for tests and the virtual rig."""

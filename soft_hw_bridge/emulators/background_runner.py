@@ -10,7 +10,7 @@ from collections.abc import Callable
 class Loop:
     """Calls `step(t)` at a rate and `idle(seconds)` in between, in a thread, inside a `with` block.
 
-    t: seconds since the start. An error in the thread is raised again at the end of the block.
+    t: seconds since the start. The end of the block raises an error of the thread again.
     """
 
     def __init__(self, step: Callable[[float], None], idle: Callable[[float], None], rate_hz: float) -> None:

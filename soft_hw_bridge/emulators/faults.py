@@ -1,4 +1,4 @@
-"""Faults that every emulator can show on demand."""
+"""Faults that the emulators inject on demand."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ from dataclasses import dataclass, field, fields
 
 @dataclass(slots=True)
 class Faults:
-    """What goes wrong between the device and the wire; set the fields at any time.
+    """Faults between the device and the wire; set the fields at any time.
 
-    The probabilities apply to each packet. `stuck`, `clock_jump_s`, `untracked` and `restart` concern the device,
-    so rig and emulators read them; all else is done by `apply`.
+    The probabilities apply to each packet. `stuck`, `clock_jump_s`, `untracked` and `restart` concern the device, so
+    rig and emulators read them; `apply` implements the others.
     """
 
-    silent: bool = False  # send nothing: a killed stream
-    frozen: bool = False  # send the last packet again and again
-    stuck: bool = False  # measure the same for ever, under new numbers and times
+    silent: bool = False  # send nothing: a stopped stream
+    frozen: bool = False  # repeat the last packet
+    stuck: bool = False  # repeat the last measurement with new sequence numbers and times
     drop: float = 0.0
     duplicate: float = 0.0
-    reorder: float = 0.0  # hold the packet back until the next was sent
-    corrupt: float = 0.0  # overwrite some bytes or cut the packet short
-    clock_jump_s: float = 0.0  # added to the device's clock
+    reorder: float = 0.0  # send the packet after the next one
+    corrupt: float = 0.0  # overwrite some bytes or truncate the packet
+    clock_jump_s: float = 0.0  # added to the clock of the device
     untracked: frozenset[str] = frozenset()  # names of bodies, trackers or sensors that are out of view
-    restart: bool = (
-        False  # start anew: counters and clock from zero, clients forgotten; the emulator clears it
-    )
+    restart: bool = False  # reset counters and clock, forget clients; the emulator clears the flag
     seed: int = 0
     _random: random.Random = field(init=False, repr=False, compare=False)
     _last: bytes = field(default=b'', init=False, repr=False, compare=False)
@@ -35,13 +33,13 @@ class Faults:
         self._random = random.Random(self.seed)
 
     def clear(self) -> None:
-        """Let the device work again."""
+        """Remove all faults."""
         for fault in fields(self):
             if fault.init and fault.name != 'seed':
                 setattr(self, fault.name, fault.default)
 
     def apply(self, packet: bytes) -> list[bytes]:
-        """Return the packets to send in place of a healthy one, in order."""
+        """Return the packets to send instead of a healthy one, in order."""
         if self.silent:
             return []
         if self.frozen and self._last:

@@ -1,4 +1,4 @@
-"""FBGS interrogator software: the text streams of ILLumiSense and Shape Sensing."""
+"""Emulated FBGS interrogator: the text streams of ILLumiSense and Shape Sensing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def encode_shape_sensing(sample: int, utc_ns: int, sensors: Sequence[tuple[Array
 
 
 class FbgsEmulator:
-    """Serves messages of either kind as they are handed to it."""
+    """Serves messages of both kinds; the caller provides the samples."""
 
     def __init__(self, port: int = 0) -> None:
         self.faults = Faults()
@@ -43,7 +43,7 @@ class FbgsEmulator:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The TCP port."""
         return self._server.port
 
     def send_strain(self, utc_ns: int, microstrain: Array) -> None:

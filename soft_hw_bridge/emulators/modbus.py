@@ -1,4 +1,4 @@
-"""Valve terminals with Modbus TCP: their registers, and what their valves do of them."""
+"""Emulated valve terminals with Modbus TCP: registers and valves."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.emulators.faults import Faults
 from soft_hw_bridge.emulators.modbus_server import ModbusServer
 
-_LOG = 20_000  # writes that are kept
+_LOG = 20_000  # writes kept in the log
 
 
 @dataclass
 class Terminal:
-    """The registers of one kind of terminal, in its own units; all in Pa above ambient to the outside.
+    """Registers of one kind of terminal, in its own units; the interface uses Pa above ambient.
 
-    Subclasses say where things are. A terminal without a request for its time-out shuts its valves. Its sensors read
-    the set points until somebody tells what the chambers really have.
+    Subclasses define the layout. A terminal shuts its valves after its time-out without a request. Its sensors read the
+    set points unless `actual` is set.
     """
 
     valves: int = 16
@@ -29,33 +29,33 @@ class Terminal:
     inputs: int = 100
     timeout_register: int = 200
     timeout_words: int = 1
-    pascal: float = 100.0  # of one count
+    pascal: float = 100.0  # per count
     timeout_s: float = 0.1
-    setpoints: dict[int, int] = field(default_factory=dict)  # register of the valve: counts
-    actual: dict[int, float] | None = None  # valve: Pa; None: as commanded
+    setpoints: dict[int, int] = field(default_factory=dict)  # counts by register of the valve
+    actual: dict[int, float] | None = None  # [Pa] by valve; None: as commanded
 
     def output_words(self) -> int:
-        """Return how many output registers there are."""
+        """Return the number of output registers."""
         return self.valves
 
     def input_words(self) -> int:
-        """Return how many input registers there are."""
+        """Return the number of input registers."""
         return self.valves
 
     def setpoint_register(self, valve: int) -> int:
-        """Return where the set point of a valve is."""
+        """Return the register of the set point of a valve."""
         return self.outputs + valve
 
     def input_image(self) -> list[int]:
-        """Return the input registers as they are now."""
+        """Return the current input registers."""
         return [self._count(valve) for valve in range(self.valves)]
 
     def write(self, register: int, value: int) -> None:
-        """Take an output register."""
+        """Write an output register."""
         self.setpoints[register] = value
 
     def shut(self) -> None:
-        """Take the air away: all outputs fall to zero."""
+        """Shut the valves: all outputs fall to zero."""
         self.setpoints.clear()
 
     def commanded(self) -> list[float]:
@@ -70,7 +70,7 @@ class Terminal:
 
 @dataclass
 class GenericTerminal(Terminal):
-    """Set points from 0, measurements from 100, time-out at 200, 10 Pa a count."""
+    """Set points from 0, measurements from 100, time-out at 200, 10 Pa per count."""
 
     valves: int = 32
     pascal: float = 10.0
@@ -96,14 +96,14 @@ class MpaTerminal(Terminal):
 
 @dataclass
 class VtemTerminal(Terminal):
-    """CPX with VTEM: per slot of two valves an app word and two set points, which hold while app 3 runs."""
+    """CPX with VTEM: per slot of two valves an app word and two set points, valid while app 3 runs."""
 
     outputs: int = 40003
     inputs: int = 45395
     timeout_register: int = 46100
-    apps: dict[int, int] = field(default_factory=dict)  # slot: app word
-    started: dict[int, float] = field(default_factory=dict)  # slot: when the app was chosen
-    start_time: float = 0.2  # [s] an app takes to start
+    apps: dict[int, int] = field(default_factory=dict)  # app word by slot
+    started: dict[int, float] = field(default_factory=dict)  # start time of the app by slot
+    start_time: float = 0.2  # [s] start-up time of an app
 
     def output_words(self) -> int:
         return 3 * (self.valves // 2)
@@ -127,7 +127,7 @@ class VtemTerminal(Terminal):
         self.apps.clear()
 
     def state(self, slot: int) -> int:
-        """Return 2 while pressure regulation runs, 1 when the slot is off, 0 on the way."""
+        """Return 2 while pressure regulation runs, 1 when the slot is off, 0 in between."""
         app = self.apps.get(slot, 61)
         if app == 3 + (3 << 6):
             return 2 if time.monotonic() - self.started[slot] > self.start_time else 0
@@ -155,7 +155,7 @@ class CpxApTerminal(Terminal):
 
 
 class Applied(NamedTuple):
-    """A write of set points that a terminal took."""
+    """A write of set points that a terminal applied."""
 
     t: float  # [s] CLOCK_BOOTTIME
     before: tuple[float, ...]  # [Pa] of all valves
@@ -163,15 +163,15 @@ class Applied(NamedTuple):
 
     @property
     def rise(self) -> float:
-        """Return the largest step upwards [Pa]; from a vacuum, that above ambient."""
+        """Return the largest rise [Pa]; a rise from vacuum counts from ambient."""
         return max(new - max(old, 0.0) for old, new in zip(self.before, self.after, strict=True))
 
 
 class ModbusEmulator:
-    """Serves a terminal on loopback; it keeps what was commanded, for others to see and to answer to.
+    """Serves a terminal on loopback and records the commands.
 
-    applied: the last writes of set points. writes: how many there were since `clear_log`; largest_rise: the one with
-    the largest step upwards.
+    applied: the last writes of set points. writes: their number since `clear_log`. largest_rise: the write with the
+    largest rise.
     """
 
     def __init__(self, terminal: Terminal, port: int = 0) -> None:
@@ -179,18 +179,18 @@ class ModbusEmulator:
         self.terminal = terminal
         self.requests = 0
         self.writes = 0  # of set points
-        self.highest = [0.0] * terminal.valves  # [Pa] ever commanded
+        self.highest = [0.0] * terminal.valves  # [Pa] largest set point so far
         self.applied: deque[Applied] = deque(maxlen=_LOG)
         self.largest_rise: Applied | None = None
         self.writes = 0
         self._lock = threading.Lock()
         self._heard = time.monotonic()
-        self._registers = self._zeros()  # all that can be written
+        self._registers = self._zeros()  # all writable registers
         self._server = ModbusServer(self, port)
         self.port = self._server.port
 
     def commanded(self) -> list[float]:
-        """Return the set points [Pa] that hold now: none when the client has been silent for too long."""
+        """Return the current set points [Pa]: zero after a silence of the client longer than the time-out."""
         if self.faults.restart:
             self.faults.restart = False
             self._restart()
@@ -200,12 +200,12 @@ class ModbusEmulator:
             return self.terminal.commanded()
 
     def set_actual(self, pressures: list[float]) -> None:
-        """Let the valves' sensors read these pressures [Pa]."""
+        """Make the sensors of the valves read these pressures [Pa]."""
         with self._lock:
             self.terminal.actual = dict(enumerate(pressures))
 
     def clear_log(self) -> None:
-        """Forget the writes so far."""
+        """Clear the log of writes."""
         with self._lock:
             self.applied.clear()
             self.largest_rise, self.writes = None, 0
@@ -214,14 +214,14 @@ class ModbusEmulator:
         """Stop serving."""
         self._server.close()
 
-    # ---- what the server asks for --------------------------------------------------------------------------------
+    # ---- interface of the server ---------------------------------------------------------------------------------
 
     @property
     def is_silent(self) -> bool:
         return self.faults.silent
 
     def read(self, first: int, count: int) -> list[int]:
-        """Return registers; LookupError if there are none."""
+        """Return registers; LookupError if they do not exist."""
         with self._lock:
             self._hear()
             at = first - self.terminal.inputs
@@ -230,7 +230,7 @@ class ModbusEmulator:
             return [self._registers[address] for address in range(first, first + count)]
 
     def write(self, first: int, words: Sequence[int]) -> None:
-        """Set registers; LookupError if there are none."""
+        """Set registers; LookupError if they do not exist."""
         with self._lock:
             self._hear()
             places = range(first, first + len(words))
@@ -249,7 +249,7 @@ class ModbusEmulator:
     # ---- inside --------------------------------------------------------------------------------------------------
 
     def _hear(self) -> None:
-        """A request is here: whoever was silent for too long before it finds the valves shut."""
+        """Note a request; shut the valves if the silence before it was longer than the time-out."""
         now = time.monotonic()
         if now - self._heard > self.terminal.timeout_s:
             self.terminal.shut()

@@ -1,4 +1,4 @@
-"""A Modbus TCP server for holding registers. Shares nothing with the client, so that mistakes cannot cancel."""
+"""A Modbus TCP server for holding registers. Independent of the client, so that errors cannot cancel."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MOST_READ, _MOST_WRITTEN = 125, 123  # registers
 
 
 class Registers(Protocol):
-    """What is served. LookupError: there is no such register."""
+    """The served registers. LookupError: no such register."""
 
     @property
     def is_silent(self) -> bool:
-        """Whether requests are not answered, nor looked at."""
+        """Whether the server ignores requests."""
 
     def read(self, first: int, count: int) -> Sequence[int]: ...
 
@@ -27,7 +27,7 @@ class Registers(Protocol):
 
 
 class ModbusServer:
-    """Serves on loopback until closed, each client in a thread: functions 3, 6 and 16 of any unit."""
+    """Serves on loopback until closed, with a thread per client: functions 3, 6 and 16 of any unit."""
 
     def __init__(self, registers: Registers, port: int = 0) -> None:
         self._registers = registers
@@ -60,7 +60,7 @@ class ModbusServer:
             thread.start()
 
     def _serve(self, client: socket.socket) -> None:
-        """Answer one client until it goes, or sends what is no Modbus."""
+        """Answer a client until it disconnects or sends invalid Modbus."""
         with client, client.makefile('rb') as requests, contextlib.suppress(OSError):
             while len(head := requests.read(7)) == 7:
                 transaction, protocol, length, unit = unpack('>3HB', head)
@@ -73,7 +73,7 @@ class ModbusServer:
         self._clients.pop(client, None)
 
     def _answer(self, request: bytes) -> bytes:
-        """Return the answer to a request, both from the function on."""
+        """Return the answer to a request, both starting at the function."""
         function = request[0]
         try:
             if function == 3 and len(request) == 5:

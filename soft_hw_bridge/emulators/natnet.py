@@ -1,4 +1,4 @@
-"""A Motive that exists only on the network."""
+"""Emulated Motive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from soft_hw_bridge.emulators.pose import Pose
 
 _NS = 1_000_000_000
 _MAX_DATAGRAM = 65535
-_MOST_REQUESTS = 100  # answered in a row before frames go on
+_MOST_REQUESTS = 100  # answered in a row before the next frame
 _MOST_CLIENTS = 32
 _VALUES = {
     'FrameRate': pack('<f', 120.0),
@@ -30,7 +30,7 @@ _Address = tuple[str, int]
 
 @dataclass(frozen=True)
 class MotiveSettings:
-    """What a user of Motive chooses in its streaming pane, and how its computer is."""
+    """Settings of Motive's streaming pane, and properties of its computer."""
 
     version: Version = (4, 1)  # of NatNet
     is_multicast: bool = False
@@ -39,12 +39,12 @@ class MotiveSettings:
     command_port: int = 0  # 0: any free port
     data_port: int = 0  # of multicast frames; 0: any free port
     group: str = '239.255.42.99'
-    unicast_port: int | None = None  # send unicast frames there, not to where CONNECT came from
+    unicast_port: int | None = None  # destination of unicast frames; None: the port of the CONNECT request
     tick_hz: int = 10_000_000
     clock_offset_s: float = 3600.0
     clock_drift_ppm: float = 0.0
     processing_s: float = 0.004  # from mid-exposure to sending
-    client_timeout_s: float = 10.0  # a unicast client silent for so long is dropped
+    client_timeout_s: float = 10.0  # a unicast client is dropped after this silence
 
 
 @dataclass
@@ -67,11 +67,11 @@ class NatNetEmulator:
         self.faults = faults or Faults()
         self._now_ns = now_ns
         self._names = list(names)
-        self._is_list_changed = False  # to be told in the next frame
+        self._is_list_changed = False  # the next frame announces it
         self._command_socket = _bound(self.settings.address, self.settings.command_port)
         self._data_socket = _bound(
             self.settings.address, self.settings.data_port, is_shared=True
-        )  # by clients
+        )  # by client
         local = socket.inet_aton(self.settings.address)
         self._data_socket.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, local)
         self.command_port: int = self._command_socket.getsockname()[1]
@@ -83,12 +83,12 @@ class NatNetEmulator:
         self._data_socket.close()
 
     def rename(self, names: Sequence[str]) -> None:
-        """Change the list of bodies; the next frame says so."""
+        """Change the list of bodies; the next frame announces it."""
         self._names = list(names)
         self._is_list_changed = True
 
     def serve(self, timeout: float = 0.0) -> None:
-        """Answer commands until the timeout, at least those that have arrived, but for a flood."""
+        """Answer commands until the timeout, and all that have arrived unless there are too many."""
         end = time.monotonic() + timeout
         for _ in range(_MOST_REQUESTS):
             if not select.select([self._command_socket], [], [], max(end - time.monotonic(), 0.0))[0]:
@@ -96,11 +96,11 @@ class NatNetEmulator:
             packet, client = self._command_socket.recvfrom(_MAX_DATAGRAM)
             answer = self._answer(packet, client)
             if answer and not self.faults.silent:
-                with contextlib.suppress(OSError):  # a client that has gone
+                with contextlib.suppress(OSError):  # a client that is gone
                     self._command_socket.sendto(answer, client)
 
     def send(self, poses: Mapping[str, Pose], exposure_ns: int | None = None) -> None:
-        """Send a frame of the poses at a host time, by default the processing time ago."""
+        """Send a frame of poses exposed at a host time (default: the processing time ago)."""
         if self.faults.restart:
             self.faults.restart = False
             self._start()
@@ -112,7 +112,7 @@ class NatNetEmulator:
             (now_ns - self._start_ns) / _NS, mid_exposure, (mid_exposure + transmit) // 2, transmit
         )
         params = 2 if self._is_list_changed else 0
-        self._is_list_changed = False  # before the names are read: `rename` may be called meanwhile
+        self._is_list_changed = False  # before reading the names: another thread may call `rename`
         bodies = [self._streamed(k, name, poses.get(name)) for k, name in enumerate(self._names, start=1)]
         self._number += 1
         for version, destinations in self._destinations(now_ns).items():
@@ -196,7 +196,7 @@ class NatNetEmulator:
         return encode.packet(3, pack('<i', is_refused))
 
     def _agreed_version(self, wanted: bytes) -> Version:
-        """Motive 3 lets unicast clients choose an older bitstream; zeros or nothing mean its own."""
+        """Motive 3 lets unicast clients choose an older bitstream; zeros or an empty request select its own."""
         own = self.settings.version
         if self.settings.is_multicast or own < (4, 0) or len(wanted) < 2 or wanted[0] < 3:
             return own

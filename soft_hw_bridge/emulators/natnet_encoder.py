@@ -1,4 +1,4 @@
-"""Bytes as Motive puts them on the wire. Shares nothing with the decoder, so that mistakes cannot cancel."""
+"""NatNet messages of Motive as bytes. Independent of the decoder, so that errors cannot cancel."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _entries(body: StreamedBody) -> tuple[bytes, bytes, bytes]:
     """Return the marker set, the rigid body and the labelled markers of a body."""
     number, name, (x, y, z), quaternion, is_tracked = body
     a, b, c, d = [(x + dx, y + dy, z + dz) for dx, dy, dz in _MARKERS]
-    params = 0b1010 if is_tracked else 0b1001  # solved from rays, or occluded; of a model
+    params = 0b1010 if is_tracked else 0b1001  # solved from rays, or occluded; part of a model
     k, rest = number << 16 | 1, (0.014, params, 3e-4)
     return (
         _cstring(name) + _MARKER_SET.pack(4, *a, *b, *c, *d),

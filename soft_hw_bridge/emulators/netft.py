@@ -1,4 +1,4 @@
-"""An ATI Net F/T box: RDT over UDP and the calibration page over HTTP."""
+"""Emulated ATI Net F/T box: RDT over UDP and the calibration page over HTTP."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def encode_record(rdt_sequence: int, ft_sequence: int, status: int, counts: Sequ
 
 
 class NetFtEmulator:
-    """Answers requests; sends a record for every sample handed to it while a client listens.
+    """Answers requests, and sends a record for each given sample while a client listens.
 
-    force_unit and torque_unit are the box's names and what they are in N and N m.
+    force_unit and torque_unit: unit names of the box, and their values in N and N m.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class NetFtEmulator:
             thread.start()
 
     def send(self, force: Sequence[float], torque: Sequence[float]) -> None:
-        """Take a sample of force [N] and torque [N m], and send it if a client has asked."""
+        """Record a sample of force [N] and torque [N m], and send it if a client has requested the stream."""
         with self._lock:
             if self.faults.restart:
                 self.faults.restart = False
@@ -84,17 +84,17 @@ class NetFtEmulator:
 
     @property
     def taken(self) -> int:
-        """How many samples the box has taken, as it counts them."""
+        """Number of samples so far, as the box counts them."""
         return self._ft_sequence
 
     def skip(self, count: int) -> None:
-        """Let the numbers of so many samples pass: the box went on while its samples were lost."""
+        """Skip sequence numbers: the box went on sampling while its records were lost."""
         with self._lock:
             self._ft_sequence += count
             self._rdt_sequence += count
 
     def jump_to(self, rdt_sequence: int) -> None:
-        """Let the next record have this number."""
+        """Set the number of the next record."""
         self._rdt_sequence = rdt_sequence - 1
 
     def close(self) -> None:
@@ -169,6 +169,6 @@ class NetFtEmulator:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Be quiet."""
+                """Log nothing."""
 
         return Handler

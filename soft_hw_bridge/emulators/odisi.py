@@ -1,4 +1,4 @@
-"""A Luna ODiSI 6000 that streams strain over OMSP."""
+"""Emulated Luna ODiSI 6000 that streams strain over OMSP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ METADATA_PERIOD_S = 5.0
 
 
 def checksum(data: bytes) -> int:
-    """Return CRC-16/ARC, bit by bit as its definition has it, a byte's eight bits tabulated."""
+    """Return CRC-16/ARC, bit by bit by definition, with a table for the eight bits of a byte."""
     register = 0
     for byte in data:
         register = (register >> 8) ^ _OF_BYTE[(register ^ byte) & 0xFF]
@@ -30,7 +30,7 @@ def encode_message(body: Mapping[str, Any]) -> bytes:
 def metadata(
     segments: Mapping[int, Mapping[str, int]], pitch_mm: float, rate_hz: float, status: str = 'measuring'
 ) -> dict[str, Any]:
-    """Return the metadata of an instrument whose channels are cut into segments {channel: {name: gages}}."""
+    """Return the metadata of an instrument with the segments {channel: {name: gages}}."""
     sensors = []
     for channel, sizes in segments.items():
         index, location, listed = 0, 0.0, []
@@ -87,7 +87,7 @@ def measurement(sequence: int, utc_ns: int, channel: int, microstrain: Sequence[
 
 
 class OdisiEmulator:
-    """Serves measurements as they are handed to it, and metadata on connection and from time to time."""
+    """Serves given measurements, and metadata on connection and periodically."""
 
     def __init__(
         self, segments: Mapping[int, Mapping[str, int]], pitch_mm: float, rate_hz: float, port: int = 0
@@ -101,7 +101,7 @@ class OdisiEmulator:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The TCP port."""
         return self._server.port
 
     def send(self, utc_ns: int, channel: int, microstrain: Sequence[float]) -> None:

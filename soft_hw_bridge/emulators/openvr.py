@@ -1,7 +1,7 @@
-"""A SteamVR that exists only on the network.
+"""Emulated SteamVR.
 
-The real one has no open protocol: its clients load a library. So this one sends the state of all devices to
-whoever says hello to its UDP port; on the other side `openvr_module` has the calls of the package `openvr`.
+The real one has no open protocol: its clients load a library. This one sends the state of all devices to each client
+that says hello to its UDP port; `openvr_module` replaces the package `openvr` in the client.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from soft_hw_bridge.emulators.pose import Pose
 HELLO = b'hello'
 MAX_DATAGRAM = 65535
 _CLIENT_TIMEOUT_S = 2.0
-_MOST_REQUESTS = 100  # looked at in a row before poses go on
+_MOST_REQUESTS = 100  # handled in a row before the next poses
 _MOST_CLIENTS = 32
-_CHECKSUM = struct.Struct('<I')  # of all that follows
+_CHECKSUM = struct.Struct('<I')  # of the following bytes
 _DEVICE = struct.Struct('<BBH??16s12f')
 _HMD, _TRACKER, _BASE_STATION = 1, 3, 4  # device classes
 _RUNNING_OK, _OUT_OF_RANGE = 200, 201  # tracking results
 
 
 class VrDevice(NamedTuple):
-    slot: int  # what OpenVR calls the index of a device
+    slot: int  # device index of OpenVR
     device_class: int
     result: int
     is_valid: bool
@@ -41,13 +41,13 @@ class VrDevice(NamedTuple):
 
 
 def encode(devices: Sequence[VrDevice]) -> bytes:
-    """Return the state of all devices; none at all says that SteamVR quits."""
+    """Return the state of all devices as bytes; no devices means that SteamVR quits."""
     body = b''.join(_DEVICE.pack(*device[:5], device.serial.encode(), *device.matrix) for device in devices)
     return _CHECKSUM.pack(zlib.crc32(body)) + body
 
 
 def decode(packet: bytes) -> list[VrDevice] | None:
-    """Return the devices, None for a damaged packet."""
+    """Return the devices; None if the packet is damaged."""
     body = packet[_CHECKSUM.size :]
     if packet[: _CHECKSUM.size] != _CHECKSUM.pack(zlib.crc32(body)) or len(body) % _DEVICE.size:
         return None
@@ -62,7 +62,7 @@ def _device(
 
 
 class OpenVrEmulator:
-    """Welcomes clients in `serve` and sends them all poses in `send`; call both from one loop."""
+    """Accepts clients in `serve` and sends them all poses in `send`; call both from one loop."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class OpenVrEmulator:
                 self._clients[client] = time.monotonic()
 
     def send(self, poses: Mapping[str, Pose]) -> None:
-        """Send the poses by serial number; a tracker without one is switched off."""
+        """Send the poses by serial number; a tracker without a pose is switched off."""
         if self.faults.restart:
             self.faults.restart = False
             self._restart()
@@ -107,14 +107,14 @@ class OpenVrEmulator:
             self._send(packet)
 
     def _restart(self) -> None:
-        """Quit; the trackers are found again under other indices."""
+        """Quit; the trackers return with other indices."""
         self._send(encode([]))
         self._clients = {}
         self._serials.append(self._serials.pop(0))
 
     def _send(self, packet: bytes) -> None:
         for client in self._clients:
-            with contextlib.suppress(OSError):  # a client that has gone
+            with contextlib.suppress(OSError):  # a client that is gone
                 self._socket.sendto(packet, client)
 
     def _tracker(self, slot: int, serial: str, pose: Pose | None) -> VrDevice:
@@ -131,7 +131,7 @@ def _matrix(pose: Pose) -> tuple[float, ...]:
     return (*R_VT[0], -left, *R_VT[1], up, *R_VT[2], -forward)
 
 
-_FURNITURE = (  # devices that are no trackers
+_FURNITURE = (  # devices that are not trackers
     VrDevice(0, _HMD, _RUNNING_OK, True, True, 'HMD', _matrix(Pose((0, 0, 1.7), (0, 0, 0, 1)))),
     VrDevice(1, _BASE_STATION, _RUNNING_OK, True, True, 'LHB', _matrix(Pose((2, 2, 2), (0, 0, 0, 1)))),
 )

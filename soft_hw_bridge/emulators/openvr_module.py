@@ -1,4 +1,4 @@
-"""The calls of the package `openvr`, answered by an OpenVrEmulator instead of SteamVR."""
+"""Replacement of the package `openvr` that talks to an OpenVrEmulator instead of SteamVR."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from soft_hw_bridge.emulators.openvr import HELLO, MAX_DATAGRAM, VrDevice, decod
 
 try:
     import openvr as _structures
-except ImportError:  # then structures of the same layout
+except ImportError:  # use structures with the same layout
     _structures = None
 
 _HELLO_S = 0.25
-_SILENCE_S = 0.5  # then SteamVR is gone
+_SILENCE_S = 0.5  # silence after which SteamVR counts as gone
 _ACTIVATED, _DEACTIVATED, _QUIT = 100, 101, 700  # events
 _SERIAL_NUMBER = 1002  # property
 _ORIGIN_HEIGHT = {0: 1.2, 1: 0.0, 2: 0.5}  # [m] of the seated, standing and raw universe above the floor
 
 
 class OpenVrModule:
-    """Stands in for the package: give it to a client in place of `import openvr`."""
+    """Replaces the package: pass it to a client instead of `import openvr`."""
 
     def __init__(self, port: int, address: str = '127.0.0.1') -> None:
         structures = _structures or _OWN_STRUCTURES
@@ -46,7 +46,7 @@ class OpenVrModule:
 
 
 class VrSystem:
-    """Stands in for IVRSystem."""
+    """Replaces IVRSystem."""
 
     def __init__(self, server: tuple[str, int], error_code: Any) -> None:
         self._server = server

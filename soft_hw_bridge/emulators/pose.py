@@ -1,4 +1,4 @@
-"""Where a body is, as the emulators take it."""
+"""Pose of a body, as input of the emulators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Pose(NamedTuple):
-    """A body B in a world W with x forward, y left and z up."""
+    """Pose of a body B in a world W with x forward, y left and z up."""
 
     p_WB: tuple[float, float, float]  # [m]
     quat_WB: tuple[float, float, float, float]  # x, y, z, w

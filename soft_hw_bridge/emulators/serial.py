@@ -1,4 +1,4 @@
-"""A microcontroller with valves on a pseudo-terminal."""
+"""Emulated microcontroller with valves, on a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ U32 = 1 << 32
 
 
 class SerialEmulator:
-    """The firmware: takes set points, answers questions, vents when they stop.
+    """Behaves like the firmware: accepts set points, answers questions, vents when set points stop.
 
-    Its sensors read the set points until somebody tells what the chambers really have.
+    Its sensors read the set points unless `set_actual` is called.
     """
 
     def __init__(self, channels: int, binary: bool = True) -> None:
         self.faults = Faults()
-        self.highest = [0.0] * channels  # [Pa] ever commanded
+        self.highest = [0.0] * channels  # [Pa] largest set point so far
         self.malformed = 0
         self.refused = 0  # set points
         self._channels = channels
         self._binary = binary
         self._actual: list[int] | None = None
         self._lock = threading.Lock()
-        self._sequence = 0  # of the set points that hold
+        self._sequence = 0  # of the current set points
         self._reset()
         self._master, self._slave = pty.openpty()
         tty.setraw(self._slave)
@@ -45,17 +45,17 @@ class SerialEmulator:
         self._thread.start()
 
     def commanded(self) -> list[float]:
-        """Return the set points [Pa] that hold now."""
+        """Return the current set points [Pa]."""
         with self._lock:
             self._look()
             return [float(value) for value in self._setpoints]
 
     def set_actual(self, pressures: Sequence[float]) -> None:
-        """Let the sensors read these pressures [Pa], whatever is commanded."""
+        """Make the sensors read these pressures [Pa], independent of the set points."""
         self._actual = [round(p) for p in pressures]
 
     def set_by_another(self, pressures: Sequence[float]) -> None:
-        """Take set points [Pa] of a second master that has listened."""
+        """Apply set points [Pa] of a second master that has listened."""
         with self._lock:
             self._setpoints = [int(p) for p in pressures]
             self._sequence = (self._sequence + 1) % U32
@@ -78,7 +78,7 @@ class SerialEmulator:
         return int((time.monotonic() - self._start + self.faults.clock_jump_s) * 1e6) % U32
 
     def _look(self) -> None:
-        """Start again if asked to; vent when set points are late."""
+        """Restart if requested; vent when set points are late."""
         if self.faults.restart:
             self.faults.restart = False
             self._reset()
@@ -120,7 +120,7 @@ class SerialEmulator:
         for data in self.faults.apply(answer):
             try:
                 os.write(self._master, data)
-            except BlockingIOError:  # nobody reads
+            except BlockingIOError:  # no reader
                 return
 
     def _take_setpoints(self, numbers: Sequence[int]) -> None:
@@ -182,7 +182,7 @@ def crc_ccitt(data: bytes) -> int:
 
 
 def stuff(data: bytes) -> bytes:
-    """Return the COBS frame of the data, delimiter included, byte by byte as firmware does it."""
+    """Return the COBS frame of the data with delimiter, byte by byte like firmware."""
     out, start = bytearray([0]), 0
     for byte in data:
         if byte:

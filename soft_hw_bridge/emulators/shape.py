@@ -1,4 +1,4 @@
-"""A shape sensor that speaks SHP1."""
+"""Emulated shape sensor with SHP1."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def encode_frame(
 
 
 class ShapeEmulator:
-    """Serves frames as they are handed to it."""
+    """Serves given frames."""
 
     def __init__(self, port: int = 0) -> None:
         self.faults = Faults()
@@ -46,7 +46,7 @@ class ShapeEmulator:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The TCP port."""
         return self._server.port
 
     def send(

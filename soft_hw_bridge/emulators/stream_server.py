@@ -11,7 +11,7 @@ _SEND_TIMEOUT_S = 1.0
 
 
 class StreamServer:
-    """Serves on loopback until closed; a client that does not read is dropped."""
+    """Serves on loopback until closed; drops clients that do not read."""
 
     def __init__(self, port: int = 0, greeting: Callable[[], bytes] = bytes) -> None:
         self._greeting = greeting
@@ -24,7 +24,7 @@ class StreamServer:
 
     @property
     def clients(self) -> int:
-        """How many are connected."""
+        """Number of connected clients."""
         return len(self._clients)
 
     def send(self, data: bytes) -> None:
@@ -33,7 +33,7 @@ class StreamServer:
             self._clients = [client for client in self._clients if _sent(client, data)]
 
     def drop_clients(self) -> None:
-        """Close all connections, as a restart of the device does."""
+        """Close all connections, like a restart of the device."""
         with self._lock:
             for client in self._clients:
                 client.close()

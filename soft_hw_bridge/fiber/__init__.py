@@ -1,1 +1,1 @@
-"""Fiber shape sensors: protocols behind one adapter interface, strain to curvature to curve."""
+"""Fiber shape sensors: protocol adapters, curvature from strain, curve from curvature."""

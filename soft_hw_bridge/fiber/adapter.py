@@ -1,4 +1,4 @@
-"""What a fiber sensor delivers, and what a protocol must offer to be used by the bridge."""
+"""Frames of a fiber sensor, and the interface of a protocol."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from soft_hw_bridge.errors import MalformedPacket
 
 Array = npt.NDArray[np.float64]
 
-MOST_PLACES = 1 << 16  # of a frame; the longest fiber of an ODiSI has 38 500
-LARGEST = {  # that is plausible, either sign; a frame with more is refused, infinity included
+MOST_PLACES = 1 << 16  # in a frame; the longest fiber of an ODiSI has 38 500
+LARGEST = {  # largest plausible magnitudes; frames beyond them are rejected, infinity too
     's': 1e4,  # [m]
     'p_FC_F': 1e4,  # [m]
     'curvature_C': 1e5,  # [1/m] a radius of 10 um
@@ -25,28 +25,28 @@ LARGEST = {  # that is plausible, either sign; a frame with more is refused, inf
 
 @dataclass(frozen=True, eq=False)
 class ShapeFrame:
-    """One sample of one sensor: n places from base to tip. What the device did not send is None.
+    """One sample of one sensor: n places from base to tip. Quantities that the device does not send are None.
 
-    F is the frame of the fiber's base, z along the fiber; C the cross-section's own frame at a place.
-    NaN marks what the device lost. Raises MalformedPacket for numbers that no fiber has.
+    F is the frame of the fiber's base, z along the fiber; C is the frame of the cross-section at a place. NaN marks
+    lost values. Raises MalformedPacket for implausible numbers.
     """
 
     sensor: int
     sequence: int
-    stamp_ns: int | None  # device time; None when the device does not tell it
+    stamp_ns: int | None  # device time; None if the device does not send it
     s: Array  # [m] distance from the base, (n,)
     p_FC_F: Array | None = None  # [m] (n, 3)
     quat_FC: Array | None = None  # x, y, z, w; (n, 4)
     curvature_C: Array | None = None  # [1/m, 1/m, rad/m] angular strain, the twist last; (n, 3)
-    strain: Array | None = None  # [-] along the fiber; (n,), or (cores, n) before it is combined
-    quality: Array | None = None  # device's own scale, (n,)
-    valid: bool = True  # False: the device says that it could not measure
+    strain: Array | None = None  # [-] along the fiber; (n,), or (cores, n) before the cores are combined
+    quality: Array | None = None  # scale of the device, (n,)
+    valid: bool = True  # False: the device reports that it could not measure
 
     def __post_init__(self) -> None:
         if len(self.s) > MOST_PLACES:
-            raise MalformedPacket(f'frame of {len(self.s)} places, at most {MOST_PLACES} are read')
+            raise MalformedPacket(f'frame with {len(self.s)} places, at most {MOST_PLACES} are allowed')
         if np.isnan(self.s).any():
-            raise MalformedPacket('frame with an arc length that is not a number')
+            raise MalformedPacket('frame with a NaN arc length')
         for name, most in LARGEST.items():
             values = getattr(self, name)
             if values is not None and np.any(np.abs(values) > most):
@@ -54,28 +54,28 @@ class ShapeFrame:
 
 
 class ShapeAdapter(Protocol):
-    """One protocol. Pure: bytes in, frames out; the transport is `client.ShapeClient`."""
+    """Decoder of one protocol: bytes in, frames out. The transport is `client.ShapeClient`."""
 
     sequence_bits: int  # the device's frame counter wraps at 2 ** sequence_bits
-    warnings: int  # messages used although something about them was odd
-    problem: str  # why the last message was dropped
+    warnings: int  # messages used in spite of a defect
+    problem: str  # why the adapter dropped the last message
 
     @property
     def malformed(self) -> int:
         """Messages dropped."""
 
     def feed(self, data: bytes) -> list[ShapeFrame]:
-        """Return the frames completed by these bytes; never raises, bad messages are counted."""
+        """Return the frames completed by these bytes; never raises, counts bad messages."""
 
     def reset(self) -> None:
-        """Forget half a message and what the last connection said."""
+        """Forget partial messages and the metadata of the last connection."""
 
     def info(self) -> Mapping[str, str]:
-        """Return what the device told about itself."""
+        """Return what the device reported about itself."""
 
 
 class BufferedAdapter:
-    """What adapters share whose devices send frames and nothing about themselves."""
+    """Base of adapters for devices that send no metadata."""
 
     sequence_bits = 32
 
@@ -86,7 +86,7 @@ class BufferedAdapter:
         self._buffer = bytearray()
 
     def reset(self) -> None:
-        """Forget half a frame."""
+        """Forget a partial frame."""
         self._buffer.clear()
 
     def info(self) -> Mapping[str, str]:

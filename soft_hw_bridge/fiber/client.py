@@ -1,4 +1,4 @@
-"""The TCP transport of the fiber protocols: connects, reads, reconnects."""
+"""TCP transport of the fiber protocols: connect, read, reconnect."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _CONNECT_TIMEOUT_S = 1.0
 
 
 class ShapeClient:
-    """New frames of one sensor, in order; a lost or silent connection is opened again.
+    """New frames of one sensor, in order. The client reopens a lost or silent connection.
 
-    These devices never hear from us, so only their silence tells that they were switched off.
+    The client sends nothing, so it notices only by silence that a device was switched off.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class ShapeClient:
             raise ValueError(f'silence must be > 0, got {silence}')
         self.health = StreamHealth(adapter.sequence_bits)
         self.clock = DeviceClock()
-        self.error = 'not connected yet'  # '' while the connection stands
+        self.error = 'not connected yet'  # '' while connected
         self._address = address
         self._adapter = adapter
         self._sensor = sensor
@@ -61,7 +61,7 @@ class ShapeClient:
         self.clock.forget()
 
     def read(self, timeout: float) -> list[tuple[ShapeFrame, int]]:
-        """Return the frames of the next chunk with their host time [ns]; none after the timeout [s]."""
+        """Return the frames of the next chunk with their host time [ns]; an empty list after the timeout [s]."""
         if self._socket is None and not self._reopen(timeout):
             return []
         data = self._receive(timeout)

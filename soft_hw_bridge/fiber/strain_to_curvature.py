@@ -1,4 +1,4 @@
-"""From the strains of several cores to the curvature of the fiber they run in."""
+"""Curvature of a multi-core fiber from the strains of its cores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from soft_hw_bridge.fiber.adapter import Array
 
 @dataclass(frozen=True)
 class CoreLayout:
-    """Where the cores lie in the cross-section at the base; they may wind around the centre line."""
+    """Positions of the cores in the cross-section at the base; the cores may be helical."""
 
     radius: tuple[float, ...]  # [m] distance from the centre line
     angle: tuple[float, ...]  # [rad] from x towards y
@@ -19,15 +19,15 @@ class CoreLayout:
 
     def __post_init__(self) -> None:
         if len(self.radius) != len(self.angle):
-            raise ValueError(f'angle must have {len(self.radius)} numbers, as radius, got {self.angle}')
+            raise ValueError(f'angle must have {len(self.radius)} numbers, like radius, got {self.angle}')
         if not all(r >= 0 for r in self.radius):
             raise ValueError(f'radius must be >= 0, got {self.radius}')
         if np.linalg.matrix_rank(self.matrix(np.zeros(1))[0], tol=1e-9) < 3:
-            raise ValueError('cores must be three or more and not in one line, to tell bending')
+            raise ValueError('cores must be three or more and not collinear, to measure bending')
 
     @property
     def sees_twist(self) -> bool:
-        """Whether twist can be told from stretching: helical cores at different distances from the centre."""
+        """Whether twist and stretch are distinguishable: helical cores at different distances from the centre."""
         return self.pretwist != 0.0 and len(self.radius) >= 4 and np.ptp(self.radius) > 0
 
     def matrix(self, s: Array) -> Array:
@@ -41,7 +41,7 @@ class CoreLayout:
 
             strain_i = (strain + kappa_x y - kappa_y x + r^2 pretwist twist) / (1 + r^2 pretwist^2)
 
-        Twist of straight cores appears only in second order, without its sign, and is taken as zero.
+        Twist of straight cores appears only in second order, without a sign, and is taken as zero.
         """
         radius = np.asarray(self.radius)
         phase = np.asarray(self.angle) + self.pretwist * s[:, None]
@@ -52,7 +52,7 @@ class CoreLayout:
 
 
 class StrainSolver:
-    """Least-squares curvature and stretch; the factorisation is kept while the places stay the same."""
+    """Least-squares curvature and stretch; reuses the factorisation while the places stay the same."""
 
     def __init__(self, layout: CoreLayout) -> None:
         self._layout = layout
@@ -72,9 +72,9 @@ class StrainSolver:
 
 
 def bridge_gaps(s: Array, values: Array, max_gap: float) -> Array:
-    """Return values (n, k) with lost rows, those that hold NaN, replaced linearly between their neighbours.
+    """Return values (n, k) with lost rows (those with NaN) interpolated linearly between their neighbours.
 
-    Where the neighbours are more than max_gap [m] apart, and at the ends, rows stay as they are.
+    Rows at the ends, and rows whose neighbours are more than max_gap [m] apart, stay unchanged.
     """
     lost = np.isnan(values).any(axis=1)
     if not lost.any() or lost.all():

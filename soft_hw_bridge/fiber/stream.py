@@ -1,4 +1,4 @@
-"""The shape of a fiber out of the frames of its device, and how the stream is doing."""
+"""Shapes from the frames of a fiber sensor, and the status of the stream."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from soft_hw_bridge.fiber.strain_to_curvature import StrainSolver, bridge_gaps
 
 
 class Shape(NamedTuple):
-    """A frame made complete, at a host time."""
+    """A completed frame at a host time."""
 
     stamp_ns: int
     frame: ShapeFrame
 
 
 class FiberStream:
-    """Polls a device for shapes. Frames that the device calls invalid are counted, not returned.
+    """Polls a device for shapes; counts and omits frames that the device marks invalid.
 
-    From strain to shape the fiber is taken as inextensible: what all cores share is mostly temperature.
+    The reconstruction from strain takes the fiber as inextensible: common strain of all cores is mostly temperature.
     """
 
     def __init__(self, config: FiberConfig, now_ns: Callable[[], int] = time.time_ns) -> None:
@@ -40,19 +40,19 @@ class FiberStream:
         self._solver = StrainSolver(config.layout()) if protocol.sends_strain else None
         self._client = ShapeClient(self.address, self._adapter, config.sensor, protocol.silence, now_ns)
         self._was_valid = True
-        integrate_curve(np.array([0.0, 1.0]), np.zeros((2, 3)))  # compiles it now, not when a frame waits
+        integrate_curve(np.array([0.0, 1.0]), np.zeros((2, 3)))  # compile now, not at the first frame
 
     def close(self) -> None:
         """Disconnect."""
         self._client.close()
 
     def poll(self, timeout: float) -> list[Shape]:
-        """Return the new shapes, oldest first; wait for them at most the timeout [s]."""
+        """Return the new shapes, oldest first; wait at most the timeout [s]."""
         shapes = []
         for frame, stamp_ns in self._client.read(timeout):
             try:
                 shape = Shape(stamp_ns, self._complete(frame)) if frame.valid else None
-            except UNREADABLE:  # a curvature that no fiber has, of strains that it may have
+            except UNREADABLE:  # plausible strains, implausible curvature
                 shape = None
             self._was_valid = shape is not None
             if shape is not None:
@@ -62,7 +62,7 @@ class FiberStream:
         return shapes
 
     def status(self) -> Status:
-        """Judge the stream. The line changes only with the state, the numbers are in the values."""
+        """Return the status. The message changes only with the state; numbers are in the values."""
         t, client = time.monotonic(), self._client
         values = client.health.report(t) | {
             'clock_offset_s': f'{client.clock.offset_s:.6f}',
@@ -78,11 +78,11 @@ class FiberStream:
         if client.health.age(t) > self._config.stale_after:
             return Status(ERROR, self._adapter.problem or 'connected, but no new frames', values)
         if not self._was_valid:
-            return Status(WARN, 'the device says that it cannot measure', values)
+            return Status(WARN, 'the device reports that it cannot measure', values)
         return Status(OK, 'streaming', values)
 
     def _complete(self, frame: ShapeFrame) -> ShapeFrame:
-        """Return the frame with curvature from strain and points from curvature, where there are none."""
+        """Return the frame with missing curvature from strain and missing points from curvature."""
         s, curvature_C, p_FC_F = frame.s, frame.curvature_C, frame.p_FC_F
         if self._solver is not None and frame.strain is not None:
             curvature_C, _ = self._solver.solve(s, frame.strain)

@@ -1,4 +1,4 @@
-"""What one count means: the calibration page of the Net F/T box."""
+"""Calibration page of the Net F/T box: force and torque per count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from soft_hw_bridge.errors import UNREADABLE, DeviceError, MalformedPacket
 
 PAGE = '/netftapi2.xml'
 MAX_PAGE_BYTES = 1 << 16  # the page of a box has 3 kB
-_LONGEST_VALUE = 200  # characters between two tags
+_LONGEST_VALUE = 200  # characters between an opening and a closing tag
 _COUNTS = 1e-3, 1e12  # plausible counts per unit of force or torque; boxes have 1 to 1e7
 _RATES = 1.0, 1e5  # plausible records per second; boxes have 1 to 7000
 
@@ -39,7 +39,7 @@ class Calibration:
 
     newton_per_count: float
     newton_metre_per_count: float
-    rate: float | None  # [1/s] records, as set on the box; None if the page does not tell
+    rate: float | None  # [1/s] records, as set on the box; None if the page does not contain it
     product: str = ''
     serial: str = ''
     name: str = ''
@@ -58,10 +58,10 @@ class Calibration:
 def decode_page(page: bytes) -> Calibration:
     """Return the calibration from the text of the page.
 
-    Only single tags are looked for: the rest differs between versions of the firmware, and needs no parser.
+    It reads single tags only, because the rest of the page differs between firmware versions.
     """
     if len(page) > MAX_PAGE_BYTES:
-        raise MalformedPacket(f'calibration page of more than {MAX_PAGE_BYTES} bytes')
+        raise MalformedPacket(f'calibration page has more than {MAX_PAGE_BYTES} bytes')
     return Calibration(
         newton_per_count=_unit(page, 'scfgfu', FORCE_UNITS) / _number(page, 'cfgcpf', *_COUNTS),
         newton_metre_per_count=_unit(page, 'scfgtu', TORQUE_UNITS) / _number(page, 'cfgcpt', *_COUNTS),
@@ -75,7 +75,7 @@ def decode_page(page: bytes) -> Calibration:
 def fetch_calibration(address: str, port: int = 80, timeout: float = 1.0) -> Calibration:
     """Return the calibration of the box. Raises DeviceError, after the timeout [s] at most.
 
-    The timeout holds for the page as a whole: a box that sends a byte now and then must not hold up the reader.
+    The timeout applies to the whole page, so a box that sends single bytes cannot block the reader.
     """
     url = f'http://{address}:{port}{PAGE}'
     connection = http.client.HTTPConnection(address, port)
@@ -95,7 +95,7 @@ def fetch_calibration(address: str, port: int = 80, timeout: float = 1.0) -> Cal
 
 
 class _BoundedSocket(socket.socket):
-    """A connection that takes no longer, and brings no more bytes, than a page may."""
+    """A connection with a limit on total time and total bytes."""
 
     def __init__(self, address: str, port: int, timeout: float) -> None:
         super().__init__(socket.AF_INET, socket.SOCK_STREAM)
@@ -108,12 +108,12 @@ class _BoundedSocket(socket.socket):
             raise
 
     def recv_into(self, *args: Any) -> int:
-        """Receive, as every socket does; OSError beyond the bounds."""
+        """Receive as a socket does; OSError beyond the limits."""
         remaining = self._deadline - time.monotonic()
         if remaining <= 0.0:
             raise TimeoutError('timed out')
         if self._left <= 0:
-            raise OSError('more bytes than a page has')
+            raise OSError('the page is too long')
         self.settimeout(remaining)
         received = super().recv_into(*args)
         self._left -= received
@@ -121,7 +121,7 @@ class _BoundedSocket(socket.socket):
 
 
 def _tag(page: bytes, name: str) -> str:
-    """Return the text of the first such tag, '' if there is none or it is too long. Its work is linear."""
+    """Return the text of the first such tag, '' if it is absent or too long. Takes linear time."""
     opening, closing, folded = f'<{name}>'.encode(), f'</{name}>'.encode(), page.lower()
     start = folded.find(opening) + len(opening)
     end = folded.find(closing, start)

@@ -1,4 +1,4 @@
-"""The connection to a Net F/T box: calibration, stream, bias, and recovery by itself."""
+"""Connection to a Net F/T box: calibration, stream, bias and automatic recovery."""
 
 from __future__ import annotations
 
@@ -21,18 +21,23 @@ from soft_hw_bridge.link.stream_health import StreamHealth
 from soft_hw_bridge.link.udp_timestamps import receive, stamp_arrivals
 
 _RECEIVE_BUFFER_BYTES = 1 << 20
-_MAX_PER_POLL = 200  # datagrams, so that a flood cannot hold the reader
+_MAX_PER_POLL = 200  # datagrams, so that a flood cannot block the reader
 
 
 @dataclass(frozen=True)
 class FtConfig:
-    """Where the box is."""
+    """Address and settings of the box."""
 
-    host: str = field(default='192.168.1.1', metadata={'doc': 'name or address of the Net F/T box'})
-    rdt_port: int = field(default=rdt.PORT, metadata={'doc': 'UDP port of its stream of records'})
-    http_port: int = field(default=80, metadata={'doc': 'TCP port of its calibration page'})
-    status_table: str = field(default='net_box', metadata={'doc': 'meaning of the status: net_box or axia'})
-    stale_after: float = field(default=0.2, metadata={'doc': 'without a record, ask again', 'unit': 's'})
+    host: str = field(default='192.168.1.1', metadata={'doc': 'host name or address of the Net F/T box'})
+    rdt_port: int = field(default=rdt.PORT, metadata={'doc': 'UDP port of the RDT stream'})
+    http_port: int = field(default=80, metadata={'doc': 'TCP port of the calibration page'})
+    status_table: str = field(
+        default='net_box', metadata={'doc': 'status codes of the device: net_box or axia'}
+    )
+    stale_after: float = field(
+        default=0.2,
+        metadata={'doc': 'request the stream again after this time without a record', 'unit': 's'},
+    )
 
     def __post_init__(self) -> None:
         for name in ('rdt_port', 'http_port'):
@@ -54,12 +59,11 @@ class Sample(NamedTuple):
 
 
 class NetFtClient:
-    """New samples of one box, in order. Call `poll` again and again.
+    """New samples of one box, in order. Call `poll` in a loop.
 
-    A box that was switched off and on has forgotten us, and may have another calibration active: when no
-    record came for a while the stream is asked for again, and after such a gap the page is read again.
-    Records with an error in their status are counted and not returned. The box has no clock; its time is the
-    number of the record over the rate that the page tells.
+    A box that was switched off and on has lost its client and may use another calibration. After a silence, the client
+    requests the stream again and reads the calibration page again. It counts and omits records whose status has an
+    error. The box has no clock; its time is the record number divided by the rate on the page.
     """
 
     ASK_PERIOD_S = 0.25
@@ -68,13 +72,13 @@ class NetFtClient:
         self.health = StreamHealth(sequence_bits=32)
         self.clock = DeviceClock()
         self.calibration: Calibration | None = None
-        self.device_errors = 0  # records not returned because of their status
+        self.device_errors = 0  # records omitted because of their status
         self._config = config
         self._now_ns = now_ns
         self._status_word = 0  # of the last record
         self._last: rdt.Record | None = None
         self._page_error = self._send_error = ''
-        self._is_stale = True  # the calibration may be another one
+        self._is_stale = True  # the calibration may have changed
         self._backoff = Backoff()
         self._asked = float('-inf')
         self._host = Host(config.host)
@@ -91,9 +95,9 @@ class NetFtClient:
         self._socket.close()
 
     def bias(self) -> None:
-        """Let the present load read zero. Raises DeviceError if no samples come.
+        """Tare: let the present load read zero. Raises DeviceError if no samples arrive.
 
-        The stream is asked for again, as some boxes end it.
+        It requests the stream again, because some boxes stop it.
         """
         if self._problem(time.monotonic()):
             raise DeviceError(self._problem(time.monotonic()))
@@ -101,7 +105,7 @@ class NetFtClient:
         self._ask(time.monotonic())
 
     def poll(self, timeout: float) -> list[Sample]:
-        """Return all that has come; wait for it at most the timeout [s]."""
+        """Return all new samples; wait at most the timeout [s]."""
         t = time.monotonic()
         is_asked_again = self.health.age(t) > self._config.stale_after and t - self._asked > self.ASK_PERIOD_S
         if is_asked_again and self._host.is_known(t):
@@ -112,7 +116,7 @@ class NetFtClient:
         return self._drain(time.monotonic())
 
     def status(self) -> Status:
-        """Judge the stream. The line changes only with the state, the numbers are in the values."""
+        """Return the status. The message changes only with the state; numbers are in the values."""
         t = time.monotonic()
         values = self.health.report(t) | {
             'clock_offset_s': f'{self.clock.offset_s:.6f}',
@@ -159,7 +163,7 @@ class NetFtClient:
         return samples
 
     def _accept(self, record: rdt.Record, t: float, receive_ns: int) -> Sample | None:
-        if record == self._last:  # a frozen box sends it again, whatever we ask
+        if record == self._last:  # a frozen box repeats it
             self.health.duplicate += 1
             return None
         self._last = record
@@ -207,5 +211,5 @@ class NetFtClient:
         try:
             self._socket.sendto(rdt.encode_request(command), (self._host.address, self._config.rdt_port))
             self._send_error = ''
-        except OSError as error:  # no way to the box at the moment: asked again later
+        except OSError as error:  # no route to the box now; a later request may succeed
             self._send_error = f'cannot send to {self._config.host}: {error.strerror}'

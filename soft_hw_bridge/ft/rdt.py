@@ -1,9 +1,9 @@
-"""RDT, the raw data transfer of the Net F/T box over UDP; everything is big-endian.
+"""RDT (raw data transfer) of the Net F/T box over UDP, big-endian.
 
     request, 8 bytes:   u16 0x1234, u16 command, u32 number of records (0: until stopped)
     record, 36 bytes:   u32 rdt sequence, u32 ft sequence, u32 status, i32 counts of Fx Fy Fz Tx Ty Tz
 
-A datagram holds one record, or up to forty in the buffered mode.
+A datagram holds one record, or up to forty in buffered mode.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RECORD = struct.Struct('>3I6i')
 
 
 class Command(IntEnum):
-    """What a request asks of the box."""
+    """Command of a request."""
 
     STOP = 0x0000
     START = 0x0002
@@ -46,5 +46,5 @@ def encode_request(command: Command, records: int = 0) -> bytes:
 def decode_records(datagram: bytes) -> list[Record]:
     """Return the records of one datagram."""
     if not datagram or len(datagram) % _RECORD.size or len(datagram) > MAX_RECORDS * _RECORD.size:
-        raise MalformedPacket(f'RDT datagram of {len(datagram)} bytes, need 1 to 40 times {_RECORD.size}')
+        raise MalformedPacket(f'RDT datagram of {len(datagram)} bytes, expected 1 to 40 times {_RECORD.size}')
     return [Record(a, b, c, tuple(counts)) for a, b, c, *counts in _RECORD.iter_unpack(datagram)]

@@ -6,10 +6,10 @@ from enum import IntEnum
 
 
 class Severity(IntEnum):
-    """Whether the numbers of a record can be trusted; the values are those of diagnostic_msgs."""
+    """Whether the numbers of a record are usable; values as in diagnostic_msgs."""
 
     OK = 0
-    WARNING = 1  # good numbers, something to look at
+    WARNING = 1  # usable numbers, but check the sensor
     ERROR = 2
 
 
@@ -62,7 +62,7 @@ _LATCHED = 1 << 16
 
 
 def severity(status: int, table: str = 'net_box') -> Severity:
-    """Return how bad it is: a latched monitor condition sets the summary bit too, and is a warning only."""
+    """Return the severity. A latched monitor condition also sets the summary bit but is only a warning."""
     if status == 0:
         return Severity.OK
     if table == 'net_box' and status & ~_SUMMARY == _LATCHED:
@@ -71,7 +71,7 @@ def severity(status: int, table: str = 'net_box') -> Severity:
 
 
 def describe(status: int, table: str = 'net_box') -> str:
-    """Return the meaning of all bits set, 'healthy' if none is."""
+    """Return the meaning of all set bits, 'healthy' if there are none."""
     names = TABLES[table]
     texts = [names.get(bit, f'bit {bit}') for bit in range(31, -1, -1) if status >> bit & 1]
     if len(texts) > 1 and status & _SUMMARY:

@@ -1,1 +1,1 @@
-"""What the clients of several devices share: connection, time and bytes."""
+"""Shared parts of the device clients: reconnection, clocks, timestamps and byte streams."""

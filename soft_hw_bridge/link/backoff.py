@@ -1,10 +1,10 @@
-"""When to try a lost device again."""
+"""Exponential backoff for reconnections."""
 
 from __future__ import annotations
 
 
 class Backoff:
-    """At once, then after 0.25 s, then twice as long each time, up to 5 s."""
+    """The first attempt is due at once, the next after 0.25 s, 0.5 s, ... up to 5 s."""
 
     FIRST_S = 0.25
     LAST_S = 5.0
@@ -13,12 +13,12 @@ class Backoff:
         self.reset()
 
     def reset(self) -> None:
-        """Begin again: the device has answered."""
+        """Start over, after the device has answered."""
         self._wait = self.FIRST_S
         self._next = float('-inf')
 
     def is_due(self, t: float) -> bool:
-        """Whether to try at time t [s]; if so, the next wait begins."""
+        """Whether an attempt is due at time t [s]; if so, start the next wait."""
         if t < self._next:
             return False
         self._next = t + self._wait

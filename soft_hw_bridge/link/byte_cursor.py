@@ -11,7 +11,7 @@ _I32 = struct.Struct('<i')
 
 
 class Reader:
-    """Reads little-endian values one after another and refuses to leave the bytes."""
+    """Reads little-endian values in sequence; MalformedPacket beyond the end."""
 
     __slots__ = ('_data', 'pos')
 
@@ -25,7 +25,7 @@ class Reader:
 
     def skip(self, size: int) -> None:
         if not 0 <= size <= len(self._data) - self.pos:
-            raise MalformedPacket(f'{size} bytes wanted, {self.remaining} left')
+            raise MalformedPacket(f'expected {size} bytes, {self.remaining} left')
         self.pos += size
 
     def take(self, size: int) -> bytes:
@@ -40,7 +40,7 @@ class Reader:
         try:
             values = layout.unpack_from(self._data, self.pos)
         except struct.error:
-            raise MalformedPacket(f'{layout.size} bytes wanted, {self.remaining} left') from None
+            raise MalformedPacket(f'expected {layout.size} bytes, {self.remaining} left') from None
         self.pos += layout.size
         return values
 
@@ -52,7 +52,7 @@ class Reader:
         """Read UTF-8 up to a zero byte."""
         end = self._data.find(b'\0', self.pos)
         if end < 0:
-            raise MalformedPacket('text without an end')
+            raise MalformedPacket('text is not terminated')
         raw = self._data[self.pos : end]
         self.pos = end + 1
         return raw.decode('utf-8', errors='replace')

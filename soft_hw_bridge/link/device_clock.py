@@ -1,10 +1,10 @@
 """Map the clock of a device to the clock of the host.
 
-Every time at the edges is an integer number of nanoseconds: a float64 holds UNIX time only to 238 ns, and a
-device counter that started at boot has nothing in common with it. Inside, differences are float seconds.
+Public times are integer nanoseconds, because a float64 resolves UNIX time only to 238 ns. Inside, time differences are
+float seconds.
 
-The model is  t_host = t_device + offset + drift * t_device + delay.  A delay is never negative, so the
-fastest packets tell the clocks apart from the network.
+The model is  t_host = t_device + offset + drift * t_device + delay.  A delay is never negative, so the fastest packets
+separate the clocks from the network.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def ticks_to_ns(ticks: int, frequency_hz: int) -> int:
 class DeviceClock:
     """Stamp samples of a device in host time.
 
-    From arrivals alone the stamps are late by the least delay of the network, 0.1 ms on a lab's wire.
-    With round trips half of the fastest one is taken off, and only its asymmetry remains.
+    From arrivals alone, the stamps are late by the least delay of the network (0.1 ms on a wired lab network). With
+    round trips, half of the fastest one is subtracted, and only the asymmetry of the two ways remains.
     """
 
-    IMPLAUSIBLE_S = 1.0  # no packet is this late: the clock jumped or the stamp is damaged
-    ROUND_TRIPS = 40  # kept
+    IMPLAUSIBLE_S = 1.0  # packets are never this late: the clock jumped or the stamp is damaged
+    ROUND_TRIPS = 40  # remembered
 
     def __init__(self) -> None:
         self._line = _LeastDelayLine()
@@ -36,11 +36,11 @@ class DeviceClock:
         self._sample_ns = self._stamp_ns = self._offset_ns = 0
 
     def feed(self, device_ns: int, receive_ns: int, sample_ns: int | None = None) -> int:
-        """Learn from a packet sent at `device_ns` and return the host time of its sample.
+        """Update the fit with a packet sent at `device_ns` and return the host time of its sample.
 
-        sample_ns: device time of the measurement itself, where the packet tells it (default: `device_ns`).
-        The stamp is never after arrival, and never before the previous one unless the sample is older.
-        When the clock jumps, the stamp is the arrival itself until the map is found again.
+        sample_ns: device time of the measurement itself, if the packet contains it (default: `device_ns`).
+        The stamp is never after the arrival, and never before the previous one unless the sample is older. After a
+        clock jump the stamp is the arrival time until the fit has restarted.
         """
         sample_ns = device_ns if sample_ns is None else sample_ns
         self._learn(device_ns, receive_ns)
@@ -54,14 +54,14 @@ class DeviceClock:
         return self._stamp_ns
 
     def feed_round_trip(self, sent_ns: int, device_ns: int, receive_ns: int) -> None:
-        """Learn from a request sent at host time `sent_ns` that the device answered at `device_ns`."""
+        """Update the fit with a request sent at host time `sent_ns` and answered by the device at `device_ns`."""
         self._learn(device_ns, receive_ns)
         round_trip_s = (device_ns + self._line.offset_ns(device_ns) - sent_ns) / _NS
         if 0 < round_trip_s < self.IMPLAUSIBLE_S:
             self._round_trips.append(round_trip_s)
 
     def forget(self) -> None:
-        """Start anew with the next packet, after a time in which the device may have restarted."""
+        """Restart the fit with the next packet, because the device may have restarted."""
         self._line.forget()
 
     @property
@@ -71,17 +71,17 @@ class DeviceClock:
 
     @property
     def drift_ppm(self) -> float:
-        """How much faster the host's clock runs, in parts per million."""
+        """How much faster the clock of the host runs [ppm]."""
         return 1e6 * self._line.drift
 
     @property
     def rtt_s(self) -> float | None:
-        """The shortest recent round trip: least delay to the device plus least delay back."""
+        """The shortest recent round trip [s]."""
         return min(self._round_trips, default=None)
 
     @property
     def relocks(self) -> int:
-        """How often the map was started anew: clock jumps, restarts, first samples that were late."""
+        """How often the fit has restarted: clock jumps, restarts, late first samples."""
         return self._line.relocks
 
     def _learn(self, device_ns: int, receive_ns: int) -> None:
@@ -90,20 +90,20 @@ class DeviceClock:
 
 
 class _LeastDelayLine:
-    """The line below all samples (device time, arrival - device time).
+    """The best line below all samples (device time, arrival - device time).
 
-    The least sample of every quarter second is kept for ten seconds. Of all lines below them, the closest on
-    average is the highest at their mean time: the edge of the lower convex hull there.
+    It keeps the least sample of every quarter second for ten seconds. Of all lines below these points, the one with
+    the least mean distance is the highest at their mean time: the edge of the lower convex hull there.
     """
 
     BUCKET_S = 0.25
     BUCKETS = 40
-    MIN_SPAN_S = 5.0  # below it, a slope would be noise: keep the old one
-    MAX_DRIFT = 2e-4  # between two quartzes of 100 ppm; what looks like more is a computer that gets busier
-    LOWER_S = 2e-3  # a sample this far below the line proves it wrong
-    LATE_S = 5e-3  # when all samples are this late ...
-    LATE_FOR_S = 0.5  # ... for this long, then the clock was set back
-    STRANGE = 3  # implausible samples in a row that make it a jump
+    MIN_SPAN_S = 5.0  # shorter spans keep the old slope: a new one would be noise
+    MAX_DRIFT = 2e-4  # between two 100 ppm quartz clocks; a larger apparent drift is growing load
+    LOWER_S = 2e-3  # a sample this far below the line disproves it
+    LATE_S = 5e-3  # if all samples are this late ...
+    LATE_FOR_S = 0.5  # ... for this long, the clock was set back
+    STRANGE = 3  # consecutive implausible samples that count as a jump
 
     def __init__(self) -> None:
         self.drift = 0.0
@@ -115,7 +115,7 @@ class _LeastDelayLine:
         self._late: _Late | None = None
 
     def feed(self, device_ns: int, receive_ns: int) -> bool:
-        """Learn from one sample; True when it made the line start anew."""
+        """Update the line with one sample; True if the line restarted."""
         if not self._points:
             return self._lock(device_ns, receive_ns)
         t = (device_ns - self._device0_ns) / _NS
@@ -182,7 +182,7 @@ class _LeastDelayLine:
 
 
 class _Late(NamedTuple):
-    """The least late sample since late samples began."""
+    """The least late sample of a series of late samples."""
 
     since_ns: int
     delay: float  # [s]

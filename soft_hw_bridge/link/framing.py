@@ -1,13 +1,13 @@
-"""Cut a byte stream into messages, within a bounded memory whatever it contains."""
+"""Split a byte stream into messages with bounded memory."""
 
 from __future__ import annotations
 
 
 class DelimitedBuffer:
-    """Messages that end with a delimiter byte."""
+    """Splits a stream whose messages end with a delimiter byte."""
 
     def __init__(self, delimiter: bytes, max_bytes: int) -> None:
-        self.overruns = 0  # messages given up because no delimiter came
+        self.overruns = 0  # messages dropped because they grew too long without a delimiter
         self._delimiter = delimiter
         self._max_bytes = max_bytes
         self._buffer = bytearray()
@@ -25,5 +25,5 @@ class DelimitedBuffer:
         return messages
 
     def clear(self) -> None:
-        """Forget half a message."""
+        """Forget a partial message."""
         self._buffer.clear()

@@ -1,22 +1,22 @@
-"""When to ask a device that sends nothing by itself."""
+"""Schedule polls of a device that sends nothing by itself."""
 
 from __future__ import annotations
 
 
 class Schedule:
-    """Cycles at a rate on average; times are seconds of one monotonic clock.
+    """Cycles at an average rate; times are seconds of one monotonic clock.
 
-    What was held up is made up for, unless it is longer ago than LATE_S. A cycle that found nothing new is tried
-    again after a quarter of the period, then twice as long each time, up to the period.
+    It catches up on delayed cycles of the last LATE_S. A cycle that found nothing new is repeated after a quarter of
+    the period, then after twice that time, and so on up to the period.
     """
 
     LATE_S = 0.2
 
     def __init__(self, rate: float, t: float) -> None:
-        self.due = t  # when the next cycle begins
+        self.due = t  # start of the next cycle
         self._period = 1.0 / rate
         self._pause = self._period / 4
-        self._planned = t  # begin of the cycle that is to find something
+        self._planned = t  # start of the cycle that should find new data
 
     def done(self, t: float, found: bool = True) -> None:
         """Plan the cycle after the one at time t."""

@@ -1,4 +1,4 @@
-"""Count what happens to the packets of one device."""
+"""Packet counters of one device."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from soft_dynamics.diagnostics import RateCounter
 
 
 class StreamHealth:
-    """Counters of a stream, and whether each packet is new.
+    """Counts the packets of a stream and tells whether each one is new.
 
-    Sequence numbers are compared modulo 2**sequence_bits. A late packet takes back its earlier count as lost.
-    The last 64 numbers are remembered; a step outside of [-64, max_gap] is a new start of the device.
-    Times are host seconds of any one monotonic clock.
+    Sequence numbers are compared modulo 2**sequence_bits. A late packet is removed from the lost ones. The last 64
+    numbers are remembered; a step outside [-64, max_gap] counts as a restart of the device. Times are seconds of one
+    monotonic clock of the host.
     """
 
     MEMORY = 64
 
     def __init__(self, sequence_bits: int = 32, max_gap: int = 100_000) -> None:
-        self.received = 0  # new and in order: the ones `arrived` said True to
+        self.received = 0  # new and in order: `arrived` returned True
         self.lost = 0
         self.duplicate = 0
         self.out_of_order = 0
         self.malformed = 0
-        self.foreign = 0  # from another address than the device's
+        self.foreign = 0  # from an address that is not the device's
         self.reconnects = 0
         self.restarts = 0  # of the sequence
         self._modulus = 1 << sequence_bits
@@ -31,7 +31,7 @@ class StreamHealth:
         self._counter = RateCounter()
 
     def arrived(self, t: float, sequence: int | None = None) -> bool:
-        """Count a well-formed packet; False if it is a duplicate or was overtaken by a newer one."""
+        """Count a well-formed packet; False if it is a duplicate or older than a previous one."""
         is_new = sequence is None or self._is_new(sequence)
         if is_new:
             self.received += 1
@@ -39,7 +39,7 @@ class StreamHealth:
         return is_new
 
     def resync(self) -> None:
-        """Take the next sequence number as a start, whatever it is: after a reconnection."""
+        """Accept any sequence number as the next start, after a reconnection."""
         self._newest = None
 
     def age(self, t: float) -> float:
@@ -51,7 +51,7 @@ class StreamHealth:
         return self._counter.rate(t)
 
     def report(self, t: float) -> dict[str, str]:
-        """Return all figures by name, in the order of the diagnostics page."""
+        """Return all counters by name, in the order of docs/bridges/index.md."""
         return {
             'rate_hz': f'{self.rate(t):.6g}',
             'last_age_s': f'{self.age(t):.6g}',

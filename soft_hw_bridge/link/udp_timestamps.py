@@ -1,4 +1,4 @@
-"""Datagrams with the time at which the kernel got them: a process that was asleep reads them later."""
+"""Datagrams with the kernel's arrival time, which does not depend on when the process wakes up."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Callable
 
 _SO_TIMESTAMPNS = 35  # Linux; the socket module has no name for it
 _TIMESPEC = struct.Struct('@qq')
-_SIMULATED_NS = 1_000_000_000  # a clock this far from the computer's is not its clock
+_SIMULATED_NS = 1_000_000_000  # a clock this far from the system clock is simulated
 
 
 def stamp_arrivals(receiver: socket.socket) -> None:
-    """Let the kernel note when each datagram arrives."""
+    """Make the kernel record the arrival time of each datagram."""
     receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
 
 
 def receive(
     receiver: socket.socket, size: int, now_ns: Callable[[], int]
 ) -> tuple[bytes, tuple[str, int], int]:
-    """Return the next datagram, its sender and when it arrived, on the clock now_ns; OSError if there is none.
+    """Return the next datagram, its sender and its arrival time on the clock now_ns; OSError if there is none.
 
-    A simulated clock does not run while a datagram waits: on it, that is when the datagram is read.
+    On a simulated clock, the arrival time is the time of this call.
     """
     data, notes, _, sender = receiver.recvmsg(size, socket.CMSG_SPACE(_TIMESPEC.size))
     read_ns = now_ns()

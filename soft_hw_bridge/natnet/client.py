@@ -1,4 +1,4 @@
-"""The connection to a Motive: handshake, keep-alive, names, clock, and recovery by itself."""
+"""Connection to Motive: handshake, keep-alive, body names, clock and automatic recovery."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ from soft_hw_bridge.natnet import decode, messages
 from soft_hw_bridge.natnet.messages import NEWEST, Frame, MessageId, ServerInfo, Version
 
 _APPLICATION = 'soft_hw_bridge'
-_CHOSEN: Version = (4, 1)  # the bitstream to ask for where there is a choice
+_CHOSEN: Version = (4, 1)  # bitstream to request if Motive offers a choice
 _MAX_DATAGRAM = 65535
-_RECEIVE_BUFFER = 1 << 20  # bytes; rides out a busy computer
+_RECEIVE_BUFFER = 1 << 20  # bytes; holds packets while the computer is busy
 
 
 @dataclass(frozen=True)
 class NatNetConfig:
-    """Where Motive is. Unicast or multicast, data port and version are its own choice and learnt from it."""
+    """Address of Motive. The client learns transport, data port and version from Motive."""
 
-    server: str = field(default='192.168.1.2', metadata={'doc': "name or address of Motive's computer"})
-    interface: str = field(
-        default='0.0.0.0', metadata={'doc': 'own address in the network of the cameras; 0.0.0.0: any'}
+    server: str = field(
+        default='192.168.1.2', metadata={'doc': 'host name or address of the Motive computer'}
     )
-    command_port: int = field(default=1510, metadata={'doc': 'UDP port of Motive for commands'})
+    interface: str = field(
+        default='0.0.0.0', metadata={'doc': 'address of this computer in the camera network; 0.0.0.0: any'}
+    )
+    command_port: int = field(default=1510, metadata={'doc': 'UDP command port of Motive'})
     stale_after: float = field(
-        default=0.5, metadata={'doc': 'silence after which to connect again', 'unit': 's'}
+        default=0.5, metadata={'doc': 'reconnect after this time without a frame', 'unit': 's'}
     )
 
     def __post_init__(self) -> None:
@@ -46,7 +48,7 @@ class NatNetConfig:
 
 
 class Sample(NamedTuple):
-    """A new frame; `stamp_ns` is the host time at which the cameras saw it."""
+    """A new frame; `stamp_ns` is the host time of its exposure."""
 
     stamp_ns: int
     receive_ns: int
@@ -54,7 +56,7 @@ class Sample(NamedTuple):
 
 
 class NatNetClient:
-    """One Motive. Call `poll` again and again; `names` tells the bodies of the samples apart.
+    """Client of one Motive. Call `poll` in a loop; `names` maps the ids of bodies to names.
 
     now_ns: the host clock that stamps the samples.
     """
@@ -80,7 +82,7 @@ class NatNetClient:
         self._send_error = self._join_error = ''
         self._echo_stamp = 0
         self._wants_info = self._wants_version = self._wants_names = True
-        self._doubts_names = False  # a frame that was lost may have told of other ones
+        self._doubts_names = False  # a lost frame may have announced new ones
         self._connect, self._ask_version, self._ask_names = (_Timer(self.RETRY_S) for _ in range(3))
         self._echo, self._keep_alive = _Timer(self.ECHO_S), _Timer(self.KEEP_ALIVE_S)
 
@@ -91,7 +93,7 @@ class NatNetClient:
 
     @property
     def problem(self) -> str:
-        """What keeps frames from arriving, in one line; empty when they do."""
+        """Why no frames arrive, in one line; empty while they do."""
         t, config = time.monotonic(), self._config
         if self.health.age(t) < config.stale_after:
             return ''
@@ -103,12 +105,12 @@ class NatNetClient:
 
     @property
     def warning(self) -> str:
-        """What may be wrong with frames that do arrive, in one line."""
+        """What may be wrong with arriving frames, in one line."""
         if self.version > NEWEST:
             return (
                 f'NatNet {_dotted(self.version)} is newer than {_dotted(NEWEST)}: unknown parts are skipped'
             )
-        return 'the names of some bodies are not known yet' if self._wants_names else ''
+        return 'some body names are still unknown' if self._wants_names else ''
 
     def poll(self, timeout: float) -> list[Sample]:
         """Return the new frames; wait for a packet until the timeout or POLL_S."""
@@ -122,7 +124,7 @@ class NatNetClient:
         for _ in range(self.POLL_PACKETS):
             try:
                 packet, (sender, _), receive_ns = receive(ready, _MAX_DATAGRAM, self._now_ns)
-            except OSError:  # empty, or closed for a new one
+            except OSError:  # empty, or replaced by a new socket
                 break
             if sender != self._server.address:
                 self.health.foreign += 1
@@ -131,7 +133,7 @@ class NatNetClient:
                 sample = self._receive(packet, receive_ns)
             except UNREADABLE:
                 self.health.malformed += 1
-                self._wants_info = True  # maybe of another version
+                self._wants_info = True  # the version may have changed
             else:
                 if sample:
                     samples.append(sample)
@@ -202,7 +204,7 @@ class NatNetClient:
             self._wants_version = False
 
     def _forget_names(self) -> None:
-        """Publish nothing under a name that may belong to another body now."""
+        """Stop publishing under names that may belong to other bodies now."""
         if self.names:
             self._ask_names = _Timer(self.RETRY_S)  # at once
         self.names = {}
@@ -234,7 +236,7 @@ class NatNetClient:
             self._send_error = f'cannot send to {self._config.server}: {error.strerror}'
 
     def _open_data_socket(self, group: str | None, port: int) -> None:
-        """Join the group. A unicast server may send to its data port instead of where we asked from."""
+        """Join the group. A unicast server may send to its data port instead of the port of our request."""
         self._close_data_socket()
         interface = self._config.interface
         self._join_error = ''
@@ -255,7 +257,7 @@ class NatNetClient:
 
 
 class _Timer:
-    """Due at once, then once per period; a little irregular, so as not to beat with the frames."""
+    """Due at once, then once per period, with jitter to avoid beating with the frames."""
 
     def __init__(self, period: float) -> None:
         self._period = period

@@ -1,7 +1,7 @@
-"""Decode NatNet messages; whatever the bytes, the only error is MalformedPacket.
+"""Decode NatNet messages; the only error is MalformedPacket.
 
-Every section of a frame is a count and a body. From 4.1 on the byte length of the body follows the count,
-so a section can be skipped unread; before, its entries have to be walked.
+A section of a frame is a count and a body. Since 4.1 the byte length of the body follows the count, so a decoder can
+skip a section; before 4.1 it must walk through the entries.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SUFFIX_30 = struct.Struct('<4x4xdQ8xQhi')  # x: timecode, sub-frame; data recei
 _SUFFIX_41 = struct.Struct('<4x4xdQ8xQ4x4xhi')  # x: also the precision timestamp
 _POSITION_BYTES = 12
 MOST_BODIES = 1000  # MAX_RIGIDBODIES of the SDK
-_LONGEST_NAME = 100  # characters; a topic has to fit into 255
+_LONGEST_NAME = 100  # characters; a topic name has at most 255
 
 
 def split(packet: bytes) -> tuple[int, bytes]:
@@ -34,7 +34,7 @@ def split(packet: bytes) -> tuple[int, bytes]:
     message_id, size = Reader(packet).unpack(_HEADER)
     payload = packet[_HEADER.size : _HEADER.size + size]
     if len(payload) < size:
-        raise MalformedPacket(f'{len(payload)} bytes of payload, the header says {size}')
+        raise MalformedPacket(f'payload has {len(payload)} bytes, the header says {size}')
     return message_id, payload
 
 
@@ -69,7 +69,7 @@ def response(payload: bytes) -> int | str:
 def frame(payload: bytes, version: Version) -> Frame:
     """Return a frame of mocap data.
 
-    Of a version newer than NEWEST, entries may have grown and sections may have been added after the known.
+    In a version newer than NEWEST, entries may be longer and new sections may follow the known ones.
     """
     reader = Reader(payload)
     number = reader.i32()
@@ -88,7 +88,7 @@ def frame(payload: bytes, version: Version) -> Frame:
         reader.skip(reader.remaining - suffix.size)
     timestamp_s, mid_exposure, transmit, params, end = reader.unpack(suffix)
     if end or reader.remaining:
-        raise MalformedPacket(f'frame {number} is no frame of version {version[0]}.{version[1]}')
+        raise MalformedPacket(f'frame {number} does not parse as version {version[0]}.{version[1]}')
     return Frame(
         number=number,
         bodies=_rigid_bodies(_entries(*bodies, _RIGID_BODY.size, version)),
@@ -139,7 +139,7 @@ def _entries(count: int, body: bytes, size: int, version: Version) -> bytes:
         return body
     stride = len(body) // max(count, 1)
     if version <= NEWEST or stride < size or stride * count != len(body):
-        raise MalformedPacket(f'{count} entries of {size} bytes in {len(body)}')
+        raise MalformedPacket(f'{count} entries of {size} bytes in {len(body)} bytes')
     return b''.join(body[start : start + size] for start in range(0, len(body), stride))
 
 
@@ -149,13 +149,13 @@ def _rigid_bodies(entries: bytes) -> tuple[RigidBody, ...]:
         is_tracked = bool(params & 1)
         is_pose = abs(qx * qx + qy * qy + qz * qz + qw * qw - 1) < 0.01 and abs(x) + abs(y) + abs(z) < 1e6
         if is_tracked and not is_pose:
-            raise MalformedPacket(f'rigid body {body_id} is tracked, but at no pose')
+            raise MalformedPacket(f'rigid body {body_id} is tracked but has no valid pose')
         bodies.append(RigidBody(body_id, (x, y, z), (qx, qy, qz, qw), mean_error, is_tracked))
     return tuple(bodies)
 
 
 def _walk_nothing(reader: Reader, count: int) -> None:
-    """Stay: the section does not exist without a size."""
+    """Do nothing: the section does not exist without a size."""
 
 
 def _walk_marker_sets(reader: Reader, count: int) -> None:
@@ -209,7 +209,7 @@ def _walk_rigid_body_definition(reader: Reader, version: Version) -> tuple[str, 
 
 
 def _walk_definition(kind: int, reader: Reader, version: Version) -> None:
-    """Pass over a definition that is no rigid body, in a version before 4.1."""
+    """Skip a definition of another kind, in a version before 4.1."""
     if kind == 0:  # marker set
         reader.text()
     elif kind == 2:  # skeleton

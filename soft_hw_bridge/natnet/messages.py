@@ -1,4 +1,4 @@
-"""What Motive sends, decoded, and the requests of a client as bytes."""
+"""Decoded messages of Motive, and encoded requests of a client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Version = tuple[int, int]
-NEWEST: Version = (4, 2)  # the newest bitstream whose layout is known here
+NEWEST: Version = (4, 2)  # newest bitstream with a known layout
 
 
 class MessageId(IntEnum):
@@ -38,7 +38,7 @@ class ServerInfo(NamedTuple):
 
 
 class RigidBody(NamedTuple):
-    """A pose in the tracking frame W, as Motive is set to stream it (y up unless changed)."""
+    """A pose in the tracking frame W, with the up axis of Motive's settings (y by default)."""
 
     id: int
     p_WB: tuple[float, float, float]  # [m]
@@ -47,7 +47,7 @@ class RigidBody(NamedTuple):
     is_tracked: bool
 
     def y_up_to_z_up(self) -> RigidBody:
-        """Turn world and body axes by 90 degrees about x, so that y becomes z."""
+        """Rotate world and body axes by 90 degrees about x, so that y becomes z."""
         (x, y, z), (qx, qy, qz, qw) = self.p_WB, self.quat_WB
         return RigidBody(self.id, (x, -z, y), (qx, -qz, qy, qw), self.mean_error, self.is_tracked)
 
@@ -62,7 +62,7 @@ class Frame(NamedTuple):
     bodies: tuple[RigidBody, ...]
     markers: NDArray[Any]  # labelled markers, dtype MARKER
     timestamp_s: float  # since Motive started
-    mid_exposure_ticks: int  # 0: not known
+    mid_exposure_ticks: int  # 0: unknown
     transmit_ticks: int
     params: int
 
@@ -76,7 +76,7 @@ class Frame(NamedTuple):
 
 
 def connect(application: str, bitstream: Version) -> bytes:
-    """Ask for a server's description and, in unicast, for frames in a bitstream version."""
+    """Request the description of the server and, in unicast, frames in a bitstream version."""
     versions = (1, 0, 0, 0, *NEWEST, 0, 0)  # of the application and of NatNet
     payload = struct.pack('<256s8B?4B', application.encode(), *versions, False, *bitstream, 0, 0)
     return _packet(MessageId.CONNECT, payload)

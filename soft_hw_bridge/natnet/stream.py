@@ -1,4 +1,4 @@
-"""The poses of named bodies out of the frames, and how the stream is doing."""
+"""Poses of named bodies from the frames, and the status of the stream."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from soft_hw_bridge.natnet.decode import MOST_BODIES
 
 @dataclass(frozen=True)
 class MocapConfig(NatNetConfig):
-    """Which bodies, and how Motive streams them."""
+    """Selection of bodies, and streaming settings of Motive."""
 
     up_axis: str = field(default='y', metadata={'doc': 'Up Axis in the streaming settings of Motive: y or z'})
-    bodies: tuple[str, ...] = field(
-        default=(), metadata={'doc': 'rigid bodies to publish; none: all there are'}
-    )
+    bodies: tuple[str, ...] = field(default=(), metadata={'doc': 'rigid bodies to publish; empty: all'})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -28,7 +26,7 @@ class MocapConfig(NatNetConfig):
 
 
 class BodyPose(NamedTuple):
-    """A tracked body B in the world W with z up, at a host time."""
+    """Pose of a tracked body B in the world W (z up) at a host time."""
 
     name: str
     stamp_ns: int
@@ -37,21 +35,21 @@ class BodyPose(NamedTuple):
 
 
 class MocapStream:
-    """Polls a Motive for the bodies of the config. Bodies that are not tracked are counted, not returned."""
+    """Polls Motive for the bodies of the config; counts and omits untracked bodies."""
 
     def __init__(self, config: MocapConfig, now_ns: Callable[[], int] = time.time_ns) -> None:
         self.client = NatNetClient(config, now_ns)
         self.untracked: dict[str, int] = {}  # frames without the body
-        self.refused = 0  # poses of bodies beyond the first MOST_BODIES different names
+        self.refused = 0  # poses of bodies after the first MOST_BODIES names
         self._config = config
-        self._tracked_t: dict[str, float] = {}  # when a body was last tracked, or first heard of
+        self._tracked_t: dict[str, float] = {}  # when a body was last tracked or first named
 
     def close(self) -> None:
         self.client.close()
 
     @property
     def names(self) -> list[str]:
-        """The bodies to expect: those asked for, or all that Motive knows."""
+        """The expected bodies: those of the config, or all that Motive has."""
         return list(self._config.bodies) or sorted(self.client.names.values())
 
     def poll(self, timeout: float) -> list[BodyPose]:
@@ -61,7 +59,7 @@ class MocapStream:
         return [pose for sample in samples for pose in self._poses(sample, t)]
 
     def status(self) -> Status:
-        """Judge the stream. The line changes only with the state, the numbers are in the values."""
+        """Return the status. The message changes only with the state; numbers are in the values."""
         t, client = time.monotonic(), self.client
         values = client.health.report(t) | {
             'clock_offset_s': f'{client.clock.offset_s:.6f}',
@@ -101,7 +99,7 @@ class MocapStream:
         missing = [name for name in self._config.bodies if name not in known]
         if not missing or not known:
             return ''
-        return f'Motive has no rigid body {", ".join(missing)}, but {", ".join(sorted(known))}'
+        return f'Motive has no rigid body {", ".join(missing)} (it has {", ".join(sorted(known))})'
 
     def _lost(self, t: float) -> str:
         limit = self._config.stale_after

@@ -1,1 +1,1 @@
-"""ROS 2 nodes: thin shells around the core modules."""
+"""ROS 2 nodes: thin wrappers of the core modules."""

@@ -1,4 +1,4 @@
-"""What the nodes of all devices share."""
+"""Base class of all bridges."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ from soft_dynamics.ros.report import USER_ERRORS
 Device = TypeVar('Device')
 
 _SUPERVISE_PERIOD = 0.1  # [s]
-_COUNT_PERIOD = 0.2  # [s] at least between reports of counters that grow
-_COUNTERS = {  # of trouble
+_COUNT_PERIOD = 0.2  # [s] least time between two reports of growing counters
+_COUNTERS = {  # of faults
     *('lost', 'duplicate', 'out_of_order', 'malformed', 'foreign', 'reconnects', 'restarts'),
     *('clock_relocks', 'invalid', 'device_errors', 'device_losses'),
 }
 
 
 class BridgeNode(ManagedNode, Generic[Device]):
-    """Polls a device in a thread of its own from configure to cleanup; subclasses publish while `is_active`.
+    """Polls a device in its own thread from configure to cleanup; subclasses publish while `is_active`.
 
-    So names and clock are known before the first message, and no old sample is waiting at activation.
-    Parameters apply at the next configure; what that would refuse is refused at once. A change for better or
-    worse is logged, and told on `/diagnostics` at once; so is a counter of trouble that grew, but five times a
-    second at most.
+    Names and clock are thus known before the first message, and activation finds no old samples. Parameters apply at
+    the next configure; the node rejects invalid values at once. It logs each change of state and publishes it on
+    `/diagnostics` at once, and a grown fault counter at most five times a second.
     """
 
     def __init__(self, node_name: str, config_class: type[Any]) -> None:
         super().__init__(node_name)
         self.check_config(bind_config(self, config_class, self._on_change))
-        self.is_active = False  # as `active`, but for the thread to ask
+        self.is_active = False  # like `active`, for the thread
         self.diagnostics = Diagnostics(self, 'not configured', {'device': self._status})
         self._device: Device | None = None
         self._thread = threading.Thread()
@@ -50,19 +49,19 @@ class BridgeNode(ManagedNode, Generic[Device]):
         self.create_timer(_SUPERVISE_PERIOD, self._supervise, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def check_config(self, config: Any) -> None:
-        """Raise what `open_device` would about parameters that the dataclass cannot judge alone."""
+        """Raise the errors of `open_device` about parameters that the dataclass cannot check alone."""
 
     @abstractmethod
     def open_device(self) -> tuple[Device, str]:
-        """Return the device, ready for polling, and its hardware id; DeviceError if it can never be."""
+        """Return the device, ready to poll, and its hardware id; DeviceError if that is impossible."""
 
     @abstractmethod
     def poll_device(self, device: Device) -> None:
-        """Take what the device has and publish it if `is_active`; wait 0.1 s at most. Runs in the thread."""
+        """Read the device and publish if `is_active`; wait at most 0.1 s. Runs in the thread."""
 
     @abstractmethod
     def supervise_device(self, device: Device) -> Status:
-        """Judge the device, and make the publishers it needs. Runs ten times a second in the executor."""
+        """Return the status and create publishers. Runs ten times a second in the executor."""
 
     @abstractmethod
     def close_device(self, device: Device) -> None: ...
@@ -100,7 +99,7 @@ class BridgeNode(ManagedNode, Generic[Device]):
             self.check_config(config)
         except USER_ERRORS as error:
             raise ValueError(str(error)) from None
-        self.get_logger().info('the new parameters apply at the next configure')
+        self.get_logger().info('new parameters apply at the next configure')
 
     def _poll(self, device: Device) -> None:
         try:
@@ -111,7 +110,7 @@ class BridgeNode(ManagedNode, Generic[Device]):
 
     def _supervise(self) -> None:
         if self._error:
-            raise self._error  # a mistake of ours: end as after one in a callback
+            raise self._error  # a bug: end as after an exception in a callback
         status, t = self._status(), time.monotonic()
         counted = [value for key, value in status.values.items() if key.rpartition('.')[2] in _COUNTERS]
         if (status.level, status.message) != self._told:

@@ -1,4 +1,4 @@
-"""Fiber shape sensor: `fiber/shape`, the points and the curvature along the body."""
+"""Fiber shape sensor: publishes points and curvature along the body on `fiber/shape`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _POLL_TIMEOUT = 0.1  # [s]
 class Config(FiberConfig):
     """Parameters of the node."""
 
-    frame_id: str = quantity('fiber_base', doc='frame of the points: the base of the fiber, z along it')
+    frame_id: str = quantity('fiber_base', doc='frame of the points: base of the fiber, z along the fiber')
 
 
 class FiberBridge(BridgeNode[FiberStream]):
-    """Publishes each new shape, stamped with the time of its measurement."""
+    """Publishes each new shape with its time of measurement."""
 
     config: Config
 

@@ -1,4 +1,4 @@
-"""ATI force/torque sensor: `ft/wrench`, and `ft/bias` to let the present load read zero."""
+"""ATI force/torque sensor: publishes `ft/wrench`; the service `ft/bias` tares the sensor."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _POLL_TIMEOUT = 0.1  # [s]
 class Config(FtConfig):
     """Parameters of the node."""
 
-    frame_id: str = quantity('ft_sensor', doc='frame of the wrench: the one of the sensor')
+    frame_id: str = quantity('ft_sensor', doc='frame of the wrench: that of the sensor')
 
 
 class FtBridge(BridgeNode[NetFtClient]):
-    """Publishes each new sample in N and N m. It never biases unasked."""
+    """Publishes each new sample in N and N m. Tares only on request."""
 
     config: Config
 
     def __init__(self) -> None:
         super().__init__('ft_bridge', Config)
         self._publisher = self.create_publisher(WrenchStamped, 'ft/wrench', SENSOR)
-        self._message = WrenchStamped()  # filled again for every sample: a thousand a second
+        self._message = WrenchStamped()  # reused for all samples, a thousand per second
         self.create_service(Trigger, 'ft/bias', self._on_bias)
 
     def open_device(self) -> tuple[NetFtClient, str]:

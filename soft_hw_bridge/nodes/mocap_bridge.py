@@ -1,12 +1,12 @@
-"""OptiTrack motion capture: `mocap/frame`, and `mocap/<body>/pose` for every rigid body that Motive tracks.
+"""OptiTrack motion capture: publishes `mocap/frame`, and `mocap/<body>/pose` for each rigid body that Motive tracks.
 
-In trouble the node stays up, publishes nothing it does not know, tells it on `/diagnostics`, and recovers:
+On a fault the node keeps running, reports it on `/diagnostics` and recovers:
 
-- no frames, or the same frame again and again: ERROR after `stale_after`, a new connection twice a second;
-- lost, doubled, late or damaged frames, packets from another computer: counted; the good frames go on;
-- a body out of view: its frames are counted, WARN after `stale_after`; the other bodies go on;
-- Motive's clock jumps: stamps are the time of arrival until the new offset is known, within half a second;
-- Motive restarts, or its list of bodies or version changes: nothing until names and version are read anew.
+- no frames, or the same frame repeatedly: ERROR after `stale_after`; it requests the stream twice a second;
+- lost, repeated, late or damaged frames, packets from another computer: it counts them and publishes the good frames;
+- a body out of view: it counts its frames, WARN after `stale_after`; other bodies continue;
+- the clock of Motive jumps: stamps are arrival times until the new offset is known, within half a second;
+- Motive restarts, or its list of bodies or version changes: it publishes nothing until it has read names and version.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Config(MocapConfig):
 
 
 class MocapBridge(BridgeNode[MocapStream]):
-    """Publishes the tracked bodies of each new frame, stamped with the time of exposure."""
+    """Publishes the tracked bodies of each new frame with the time of exposure."""
 
     config: Config
 

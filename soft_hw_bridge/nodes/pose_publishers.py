@@ -1,4 +1,4 @@
-"""One topic for all bodies of a frame, and one of poses for each body that somebody asks for."""
+"""Publishers for whole frames, and for single bodies that have subscribers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ BodyPose = tuple[str, int, tuple[float, float, float], tuple[float, float, float
 """Name and host time [ns] of a tracked body B in the world W, p_WB [m], quat_WB (x, y, z, w)."""
 
 _NS = 1_000_000_000
-_MOST_WRITERS = 64  # sets of bodies that are seen together
-_MOST_TOPICS = 200  # a publisher costs 0.1 MB and stays as long as the device is configured
+_MOST_WRITERS = 64  # sets of bodies that appear together
+_MOST_TOPICS = 200  # a publisher costs 0.1 MB and lives until cleanup
 
 
 @lru_cache(maxsize=1024)
 def topic_token(name: str) -> str:
-    """Return a name that ROS allows in a topic: letters, digits and single underscores, no digit first."""
+    """Return a valid part of a topic name: letters, digits and single underscores, no leading digit."""
     token = re.sub(r'[^A-Za-z0-9]+', '_', name)
     return f'body_{token}' if token[:1].isdigit() or token in ('', '_') else token
 
@@ -34,23 +34,23 @@ def topic_token(name: str) -> str:
 class PosePublishers:
     """Publishes soft_robot_suite/BodyPoses on `<prefix>/frame` and geometry_msgs/PoseStamped on `<prefix>/<name>/pose`.
 
-    A message costs its reader and its writer the same whether it holds one pose or ten, so a frame goes as a whole;
-    the topic of a single body is served while `announce` finds that it has a subscriber.
+    A message with ten poses costs about as much as one with a single pose, so a frame is one message. The topic of a
+    single body is served while `announce` finds a subscriber.
     """
 
     def __init__(self, node: Node, prefix: str, frame_id: str) -> None:
         self._node = node
         self._prefix = prefix
-        self._owners: dict[str, str] = {}  # of the topics
+        self._owners: dict[str, str] = {}  # body of each topic
         self._publishers: dict[str, Publisher | None] = {}
-        self._heard: dict[str, Publisher] = {}  # those that have a subscriber
+        self._heard: dict[str, Publisher] = {}  # those with a subscriber
         self._frame_publisher = node.create_publisher(BodyPoses, f'{prefix}/frame', SENSOR)
-        self._writers: dict[tuple[str, ...], FlatWriter] = {}  # by the names of the bodies
-        self._single = PoseStamped()  # filled anew each time: making one takes longer than sending it
+        self._writers: dict[tuple[str, ...], FlatWriter] = {}  # by names of the bodies
+        self._single = PoseStamped()  # reused: creating a message takes longer than sending it
         self._single.header.frame_id = frame_id
 
     def announce(self, names: Iterable[str]) -> None:
-        """Make the topics of new names, and find out who is heard; in the executor, as all that makes publishers."""
+        """Create the topics of new names and look for subscribers. Call it in the executor only."""
         for name in names:
             if name not in self._publishers and len(self._publishers) < _MOST_TOPICS:
                 self._publishers[name] = self._make(name)
@@ -60,7 +60,7 @@ class PosePublishers:
         self._heard = {name: each for name, each in made.items() if each.get_subscription_count()}
 
     def publish(self, poses: Iterable[BodyPose]) -> None:
-        """Publish poses in the order of time, but for names not announced yet. Not for two threads at a time."""
+        """Publish poses in the order of time; skip names not announced yet. Not thread-safe."""
         known = (pose for pose in poses if self._publishers.get(pose[0]))
         for stamp_ns, frame in groupby(known, lambda pose: pose[1]):
             self._publish_frame(stamp_ns, list(frame))
@@ -104,6 +104,6 @@ class PosePublishers:
         topic = f'{self._prefix}/{topic_token(name)}/pose'
         owner = self._owners.setdefault(topic, name)
         if owner != name:
-            self._node.get_logger().error(f'{name!r} is not published: {topic} belongs to {owner!r}')
+            self._node.get_logger().error(f'cannot publish {name!r}: {topic} is the topic of {owner!r}')
             return None
         return self._node.create_publisher(PoseStamped, topic, SENSOR)

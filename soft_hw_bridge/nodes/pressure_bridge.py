@@ -1,8 +1,8 @@
 """Pressure I/O: follows `pressure/command`, publishes `pressure/measured`, obeys `pressure/emergency_stop`.
 
-Nothing is inflated before activation. The bridge vents when commands stop or make no sense, when a second publisher
-commands, on deactivation, shutdown and errors. A process of its own drives the valves: nothing that stalls this node
-stalls the valves. A valve terminal with a watchdog also vents when that process is killed.
+The bridge inflates nothing before activation. It vents when commands stop or are invalid, when a second publisher
+commands, on deactivation, shutdown and errors. A separate process drives the valves, so a stall of this node does not
+stall the valves. A valve terminal with a watchdog also vents when that process is killed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _LARGEST = 20_000  # [bytes] of a command
 
 
 class PressureBridge(BridgeNode[RemoteStream]):
-    """Hands commands to the guard, and measurements to the topic. Active means armed."""
+    """Passes commands to the guard and publishes measurements. Active means armed."""
 
     config: PressureConfig
     refuses_simulated_time = True
-    can_wait = True  # a cycle that comes late by a millisecond harms nobody
+    can_wait = True  # a cycle may be late by a millisecond
 
     def __init__(self) -> None:
         super().__init__('pressure_bridge', PressureConfig)
@@ -41,7 +41,7 @@ class PressureBridge(BridgeNode[RemoteStream]):
         self._losses = 0  # of the device
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/measured', SENSOR)
         self._read = flat_reader(ChamberPressures)
-        # Not only the newest command: one publisher must not hide another.
+        # Take all commands, not only the newest: one publisher must not hide another.
         self.create_subscription(ChamberPressures, _TOPIC, self._on_command, STATE, raw=True)
         self.create_service(Trigger, 'pressure/emergency_stop', self._on_emergency_stop)
 
@@ -71,7 +71,7 @@ class PressureBridge(BridgeNode[RemoteStream]):
     def supervise_device(self, device: RemoteStream) -> Status:
         level, line, values = device.status()
         losses = int(str(values.get('device_losses', 0)))
-        if losses > self._losses:  # it may be back already
+        if losses > self._losses:  # it may have returned already
             self.get_logger().error(f'device lost: {values["last_loss"]}')
         self._losses = losses
         return Status(level, line, {**values, 'command_publishers': ' '.join(self._command_publishers())})
@@ -93,7 +93,7 @@ class PressureBridge(BridgeNode[RemoteStream]):
         return super().on_deactivate(state)
 
     def _command_publishers(self) -> list[str]:
-        """Return the nodes that can publish commands, whether they do or not."""
+        """Return the nodes that have a publisher of commands, even if it is silent."""
         found = self.get_publishers_info_by_topic(self.resolve_topic_name(_TOPIC))
         return sorted(f'{each.node_namespace.rstrip("/")}/{each.node_name}'[:100] for each in found)
 
@@ -109,26 +109,26 @@ class PressureBridge(BridgeNode[RemoteStream]):
             device.refuse(command, str(error))
 
     def _filled_in(self, command: Command, data: bytes, chambers: list[str]) -> Command:
-        """Return the command with what its message says; ValueError if it cannot be followed."""
+        """Return the command with the contents of its message; ValueError if it cannot be followed."""
         if len(data) > _LARGEST:
-            raise ValueError(f'command: must have {_LARGEST} bytes at most, got {len(data)}')
+            raise ValueError(f'command: must have at most {_LARGEST} bytes, got {len(data)}')
         try:
             stamp_ns, (_, names, _, is_handover), (pressure,) = self._read.read(data)
         except ValueError as error:
-            raise ValueError(f'command that cannot be read: {error}') from None
+            raise ValueError(f'command failed to parse: {error}') from None
         if not stamp_ns:
-            raise ValueError('command without a stamp')
+            raise ValueError('command has no stamp')
         if command.sequence == UNKNOWN and not command.publisher and len(self._command_publishers()) > 1:
             raise ValueError('commands from two publishers')
         pressures = in_order(names, pressure.tolist(), chambers)
         return command._replace(stamp_ns=stamp_ns, is_handover=bool(is_handover), pressure=pressures)
 
     def _on_emergency_stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
-        """Stop now if there is a device, and in any case stay so at the next activation."""
+        """Stop now if there is a device, and stay stopped at the next activation in any case."""
         self._stopped = True
         known = '' if self._device is None else self._device.emergency_stop()
         response.success = True
-        what = known if self.is_active else 'not active, stopped all the same: it will follow nothing'
+        what = known if self.is_active else 'not active; the stop holds after activation'
         response.message = f'{what}; deactivate and activate to resume'
         self.get_logger().error('emergency stop')
         return response

@@ -1,7 +1,7 @@
-"""A robot and its devices that exist only on the network; the bridges cannot tell them from real ones.
+"""Virtual rig: simulates a robot and its devices, which speak the protocols of the real ones.
 
-When everything listens, one line of JSON on stdout says where. The node publishes nothing but diagnostics and, at the
-pace `stepped`, `/clock`.
+When all ports listen, the node prints them as one line of JSON. It publishes diagnostics only, and `/clock` at
+pace `stepped`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SUPERVISE_PERIOD = 0.1  # [s]
 
 
 class VirtualRig(Node):
-    """Runs a rig in a thread of its own."""
+    """Runs a rig in its own thread."""
 
     config: RigConfig
-    can_wait = True  # real devices have computers of their own
+    can_wait = True  # real devices have their own computers
 
     def __init__(self) -> None:
         super().__init__('virtual_rig')
@@ -44,7 +44,7 @@ class VirtualRig(Node):
             self.create_publisher(ClockMessage, '/clock', SENSOR) if self._is_stepped else None
         )
         self._rig = Rig(self.config, self._tell_time)
-        # A start that is broken off must not leave the process waiting for it.
+        # A daemon, so that an aborted start does not block the end of the process.
         self._thread = threading.Thread(target=self._run, name='rig', daemon=True)
         self._thread.start()
         Diagnostics(self, f'virtual {self.config.robot}', {'rig': self._rig.status})
@@ -68,16 +68,16 @@ class VirtualRig(Node):
         if self._error:
             report(self.get_logger(), 'the rig has stopped', self._error)
             raise SystemExit(1)
-        self._tell_time()  # also while it stands still, for nodes that join
+        self._tell_time()  # also while time stands still, for nodes that join
 
     def _tell_time(self, *_: float) -> None:
         if self._clock_publisher:
-            with self._lock:  # two threads come here, and time must not go back
+            with self._lock:  # two threads publish, and time must not go back
                 self._clock_publisher.publish(ClockMessage(clock=time_from_seconds(self._rig.plant.t)))
 
 
 def _refuse(_: RigConfig) -> NoReturn:
-    raise ValueError('the parameters of a virtual rig apply at its start')
+    raise ValueError('parameters of a virtual rig apply at its start')
 
 
 def main(args: list[str] | None = None) -> int:

@@ -1,11 +1,11 @@
-"""HTC Vive trackers: `vive/frame`, and `vive/<tracker>/pose` for every tracker that SteamVR tracks.
+"""HTC Vive trackers: publishes `vive/frame`, and `vive/<tracker>/pose` for each tracker that SteamVR tracks.
 
-In trouble the node stays up, publishes nothing it does not know, tells it on `/diagnostics`, and recovers:
+On a fault the node keeps running, reports it on `/diagnostics` and recovers:
 
-- SteamVR is absent, quits or falls silent: ERROR, then connected again as soon as it is back, 5 s at most;
-- a tracker out of range, calibrating, switched off or without position: its polls are counted, WARN after
-  half a second; the other trackers go on;
-- the same pose again: counted as duplicate, WARN after half a second, for a real tracker always trembles.
+- SteamVR is absent, quits or falls silent: ERROR; the node reconnects within 5 s after it returns;
+- a tracker out of range, calibrating, switched off or without position: it counts these polls, WARN after half a
+  second; other trackers continue;
+- the same pose again: it counts a duplicate, WARN after half a second, because a real tracker always trembles.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ class Config:
     """Parameters of the node."""
 
     trackers: tuple[str, ...] = field(
-        default=(), metadata={'doc': 'names of trackers, each as serial=name; without: its serial number'}
+        default=(),
+        metadata={'doc': 'names of trackers, each as serial=name; default name: the serial number'},
     )
     universe: str = field(
         default='standing', metadata={'doc': 'origin of the poses: standing, seated or raw'}
     )
-    rate: float = field(default=250.0, metadata={'doc': 'poses per second', 'unit': 'Hz'})
+    rate: float = field(default=250.0, metadata={'doc': 'rate of poses', 'unit': 'Hz'})
     frame_id: str = field(default='vive_world', metadata={'doc': 'frame of the poses; x is forward, z is up'})
     stand_in_port: int = field(
-        default=0, metadata={'doc': 'UDP port of an emulated SteamVR on this computer; 0: the real one'}
+        default=0, metadata={'doc': 'UDP port of an emulated SteamVR on this computer; 0: the real SteamVR'}
     )
 
     def __post_init__(self) -> None:
@@ -50,7 +51,7 @@ class Config:
 
     @property
     def names(self) -> dict[str, str]:
-        """The names by serial number."""
+        """Names by serial number."""
         names = {}
         for entry in self.trackers:
             serial, _, name = entry.partition('=')
@@ -61,7 +62,7 @@ class Config:
 
 
 class ViveBridge(BridgeNode[Trackers]):
-    """Publishes each new pose of each tracker, stamped with the time of the poll."""
+    """Publishes each new pose of each tracker with the time of the poll."""
 
     config: Config
 

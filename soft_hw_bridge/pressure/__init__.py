@@ -1,1 +1,1 @@
-"""Pressure I/O: the guard before the valves, Modbus TCP and serial devices, the stream that drives them."""
+"""Pressure I/O: guard, Modbus TCP and serial devices, and the stream that drives them."""

@@ -1,4 +1,4 @@
-"""Who may command: one publisher at a time."""
+"""Enforce a single publisher of commands."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import math
 
 from soft_hw_bridge.pressure.command import Command
 
-UNKNOWN = -1  # a sequence number; then the ROS process takes commands only while the topic has one publisher
-_MOST_RATE, _SPARE = 2000.0, 20  # commands of one publisher: so many a second, and so many in a burst
+UNKNOWN = -1  # sequence number; the ROS process then accepts commands only while the topic has one publisher
+_MOST_RATE, _SPARE = 2000.0, 20  # largest gap of one publisher: commands per second, plus a burst
 
 
 class Master:
-    """Knows the publisher that is followed, and tells when a command comes from another one.
+    """Tracks the current publisher and detects commands of another one.
 
-    Texts in a message prove nothing, since anybody can write them. Where the middleware tells the publisher's GID, that
-    decides. Elsewhere its sequence number does: a publisher counts its own messages, so a number that does not follow
-    the one before belongs to another publisher.
+    Texts in a message prove nothing, since anyone can write them. The GID of the publisher decides, if the middleware
+    provides it. Otherwise the sequence number decides: each publisher counts its own messages, so a number that does
+    not follow the previous one belongs to another publisher.
 
     A second publisher is a fault until `forget`, even if the first one has ended. The exception is a hand-over that
     both declare: the last command of the first and the first command of the second have `is_handover`.
@@ -26,15 +26,15 @@ class Master:
         self.forget()
 
     def forget(self) -> None:
-        """Let the next publisher be the one that is followed."""
+        """Accept the next publisher."""
         self.problem = ''
         self._last: Command | None = None
         self._is_settled = self._gives_way = (
-            False  # the master has commanded without, and then with `is_handover`
+            False  # the master has sent a command without, and then one with `is_handover`
         )
 
     def hear(self, command: Command) -> str:
-        """Return why a command must not be followed; '' if it comes from the master."""
+        """Return why a command must be rejected; '' if it comes from the master."""
         if not self.problem and self._last is not None and not self._is_next(self._last, command):
             if self._gives_way and command.is_handover:
                 self._is_settled = False

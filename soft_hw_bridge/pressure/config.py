@@ -1,4 +1,4 @@
-"""Which valves drive which chambers."""
+"""Parameters of the pressure bridge, and construction of its stream."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from soft_hw_bridge.pressure.serial_device import SerialConfig, SerialPressure
 from soft_hw_bridge.pressure.stream import PressureStream
 
 DEVICES = ('modbus', 'serial')
-_CYCLES_PER_TIMEOUT = (
-    2.0  # within safety.command_timeout, for controllers miss measurements as the bridge commands
-)
-_CYCLES_PER_WATCHDOG = 3.0  # a device vents by itself after so many missed cycles, no fewer
+# Least cycles within safety.command_timeout: controllers time out on measurements as the bridge on commands.
+_CYCLES_PER_TIMEOUT = 2.0
+_CYCLES_PER_WATCHDOG = 3.0  # least cycles within the watchdog time of the device
 
 
 @dataclass(frozen=True)
 class PressureConfig:
-    """The robot, which has the names and limits of the chambers, and the device."""
+    """The robot, which defines names and limits of the chambers, and the device."""
 
-    robot: str = quantity('honeycomb_arm', doc='shipped robot or path of a .yaml file')
-    device: str = quantity('modbus', doc='modbus or serial')
-    channels: tuple[int, ...] = quantity((), doc='channel of each chamber of the robot; none: 0, 1, 2 ...')
-    rate: float = quantity(200.0, unit='Hz', doc='cycles of commands out and measurements in')
+    robot: str = quantity('honeycomb_arm', doc='name of a shipped robot, or path of a robot file')
+    device: str = quantity('modbus', doc='type of the valve device: modbus or serial')
+    channels: tuple[int, ...] = quantity((), doc='channel of each chamber of the robot; empty: 0, 1, 2 ...')
+    rate: float = quantity(200.0, unit='Hz', doc='rate of writing commands and reading measurements')
     modbus: ModbusConfig = ModbusConfig()
     serial: SerialConfig = SerialConfig()
 
@@ -44,9 +43,9 @@ class PressureConfig:
 def make_stream(
     config: PressureConfig, now_ns: Callable[[], int] = time.time_ns, stop: Stop | None = None
 ) -> PressureStream:
-    """Return the stream of a robot's chambers; nothing is connected yet. Once `stop` is set it waits for no start.
+    """Return the stream of a robot's chambers, not yet connected. Once `stop` is set, it does not wait for the device.
 
-    Raises ValueError, FileNotFoundError or RobotFileError for what cannot be.
+    Raises ValueError, FileNotFoundError or RobotFileError for invalid parameters and files.
     """
     robot = load_description(config.robot)
     names = [chamber.name for chamber in robot.actuation.chambers]
@@ -74,7 +73,7 @@ def make_stream(
         device = SerialPressure(config.serial, channels, limits, config.rate, now_ns, stop)
     if device.watchdog is not None and not _CYCLES_PER_WATCHDOG / config.rate <= device.watchdog:
         raise ValueError(
-            f'rate must be at least {_CYCLES_PER_WATCHDOG / device.watchdog:g} Hz for a device that vents after '
+            f'rate must be at least {_CYCLES_PER_WATCHDOG / device.watchdog:g} Hz for a device with a watchdog of '
             f'{device.watchdog:g} s, got {config.rate:g}'
         )
     return PressureStream(device, names, limits)

@@ -1,4 +1,4 @@
-"""For how long a device has certainly not vented by itself."""
+"""Contact lease: the time in which a device has certainly not vented by itself."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from collections.abc import Callable
 from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.errors import DeviceError
 
-_PART = 0.75  # of the watchdog's time; the rest is for the way to the device
+_PART = 0.75  # of the watchdog time; the rest covers the way to the device
 
 
 class ContactLease:
-    """Time in which set points may be written, counted from the last answered request.
+    """The time in which set points may be written, counted from the last answered request.
 
-    A device starts its watchdog again with each request that reaches it. That is after the request was sent, and
-    before its answer came. So if an answer comes later than the watchdog's time after the request before it was sent,
-    the device may have vented in between. Then what was put out before no longer counts, and the device must be opened
-    again, from zero.
+    Each request that reaches a device restarts its watchdog, at some moment between sending and answer. If an answer
+    arrives later than the watchdog time after the previous request was sent, the device may have vented in between.
+    Earlier set points are then void, and the device must be reopened from zero.
     """
 
     def __init__(self, boot: Callable[[], float] = boot_time) -> None:
@@ -25,7 +24,7 @@ class ContactLease:
         self._duration = self._contact_t = -math.inf
 
     def start(self, watchdog: float) -> None:
-        """Begin with a device that vents `watchdog` seconds after the last request; it was contacted just now."""
+        """Start the lease of a device that vents `watchdog` seconds after the last request; contact is now."""
         self._duration = _PART * watchdog
         self._contact_t = self._boot()
 
@@ -36,6 +35,6 @@ class ContactLease:
             raise DeviceError(f'no contact for {age:.3g} s: the device may have vented by itself')
 
     def renew(self, sent_t: float) -> None:
-        """Note that the request sent at this time was answered just now; DeviceError if that came too late."""
+        """Renew the lease with a request sent at this time and answered now; DeviceError if it is too late."""
         self.check()
         self._contact_t = sent_t

@@ -1,4 +1,4 @@
-"""What a pressure device must offer to be driven by the bridge."""
+"""Interface of a pressure device."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ class Reading(NamedTuple):
 
     pressure: Array  # [Pa] gauge, one per chamber
     receive_ns: int  # host time
-    device_ns: int | None = None  # device time, where it has a clock
+    device_ns: int | None = None  # device time, if it has a clock
     sequence: int | None = None
 
 
 class Stop(Protocol):
-    """Tells a device that starts to give up; a `threading.Event` does."""
+    """Signals a starting device to give up; `threading.Event` implements it."""
 
     def wait(self, timeout: float, /) -> bool:
-        """Wait for so long [s], or until the start has to end; then return True."""
+        """Wait for the timeout [s], or until the start must end; then return True."""
 
 
 class PressureDevice(Protocol):
-    """A set of valves. Methods raise DeviceError on trouble, except `close`; after one, close and open it again.
+    """A set of valves. All methods except `close` raise DeviceError on failure; then close and open it again.
 
-    A cycle is `read`, a decision, `write`. A write may be refused, but never comes from memory alone: `read` has seen
-    just before that the device still holds what was written last.
+    A cycle is `read`, a decision, `write`. A write never relies on memory alone: the `read` before it has verified that
+    the device holds the set points written last.
     """
 
-    sequence_bits: int  # of the numbers of its readings
+    sequence_bits: int  # of the sequence numbers of its readings
     malformed: int  # messages dropped
-    about: str  # where its channels are
-    watchdog: float | None  # [s] after the last message it vents by itself; None: it does not
-    late_writes_excluded: bool  # a write that arrives after the device has vented by itself has no effect
+    about: str  # describes its channels
+    watchdog: float | None  # [s] after the last message it vents by itself; None: never
+    late_writes_excluded: bool  # writes that arrive after it vented by itself have no effect
 
     def open(self) -> None:
-        """Connect, put out zero, start the device, and see that zero is what it holds."""
+        """Connect, write zero, start the device, and verify that it holds zero."""
 
     def read(self) -> list[Reading]:
-        """Return what was measured since the last time, oldest first.
+        """Return the new measurements, oldest first.
 
-        DeviceError if the device does not hold what was written last: it vented, was reset, or has another master.
+        DeviceError if the device does not hold the last set points: it vented, was reset, or has another master.
         """
 
     def write(self, pressure: Array) -> None:
-        """Put out pressures [Pa]; DeviceError, and nothing is sent, if contact was lost for too long."""
+        """Write set points [Pa]; after a too long loss of contact, send nothing and raise DeviceError."""
 
     def close(self) -> None:
         """Vent, stop the device, disconnect."""

@@ -1,13 +1,13 @@
-"""The process that drives the valves. It imports no ROS; `RemoteStream` starts it and is its other end.
+"""The process that drives the valves. It does not import ROS; `RemoteStream` starts it and talks to it.
 
-Nothing that stalls the ROS process (a message of 80 MB, the garbage collector, a full disk) stalls the valves: guard,
-contact lease and device live here. Two socket pairs join the processes.
+Guard, contact lease and device live here, so a stall of the ROS process (a message of 80 MB, the garbage collector, a
+full disk) does not stall the valves. Two socket pairs connect the processes.
 
-    control    here: ARM, DISARM, STOP, CLOSE; there: MEASURED, STATUS, STOPPED (the answer to STOP)
-    commands   here: COMMAND, REFUSED; the sender drops them while this process does not take them
+    control    to this process: ARM, DISARM, STOP, CLOSE; from it: MEASURED, STATUS, STOPPED (the answer to STOP)
+    commands   to this process: COMMAND, REFUSED; the sender drops them while this process does not read
 
 When the ROS process ends, this one vents along the ramp, closes the device and ends. When this one ends or is stopped,
-the device vents by its own watchdog.
+the watchdog of the device vents.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ ARM, DISARM, STOP, CLOSE = b'A', b'D', b'S', b'X'
 MEASURED, STATUS, STOPPED = b'M', b'T', b'E'
 COMMAND, REFUSED = b'C', b'R'
 LARGEST = 1 << 16  # [bytes] of a packet
-STAMP = struct.Struct('<q')  # [ns] of a measurement, before its numbers
+STAMP = struct.Struct('<q')  # [ns] of a measurement, before its values
 STATUS_PERIOD = 0.1  # [s]
-_MOST_COMMANDS = 200  # taken in one cycle
+_MOST_COMMANDS = 200  # read per cycle
 
 
 class DeviceProcess:
-    """Runs a stream for the ROS process at the other end of two sockets."""
+    """Runs a stream for the ROS process behind two sockets."""
 
     def __init__(self, config: PressureConfig, control: socket.socket, commands: socket.socket) -> None:
         self._control, self._commands = control, commands
@@ -47,7 +47,7 @@ class DeviceProcess:
         self._stream = make_stream(config, stop=self)
 
     def run(self) -> None:
-        """Drive the valves until the ROS process asks for an end, or ends."""
+        """Drive the valves until the ROS process requests the end, or ends."""
         stream = self._stream
         try:
             while not self._is_ending:
@@ -58,18 +58,18 @@ class DeviceProcess:
             stream.close()
 
     def end(self) -> None:
-        """Let `run` vent and return."""
+        """Make `run` vent and return."""
         self._is_ending = True
 
     def wait(self, timeout: float, /) -> bool:
-        """Wait for the device to start, as `threading.Event.wait` does; True as soon as `run` has to end."""
+        """Wait like `threading.Event.wait` while the device starts; True as soon as `run` must end."""
         select.select([self._control], [], [], timeout)
         self._hear()
         self._tell()
         return self._is_ending
 
     def _take(self) -> None:
-        """Obey the requests, then hand over the commands."""
+        """Execute the requests, then pass on the commands."""
         self._hear()
         with contextlib.suppress(BlockingIOError):
             for _ in range(_MOST_COMMANDS):
@@ -107,7 +107,7 @@ class DeviceProcess:
             self._send(STATUS + pickle.dumps((level, line, dict(values))))
 
     def _send(self, data: bytes) -> None:
-        """Send, unless the ROS process is gone or does not take it."""
+        """Send, unless the ROS process is gone or does not read."""
         with contextlib.suppress(OSError):
             self._control.send(data)
 
@@ -116,7 +116,7 @@ def main() -> None:
     """Serve the ROS process that started this one; the arguments are the two open sockets."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches all processes; the ROS process ends this one
+    )  # Ctrl-C reaches all processes; the ROS process ends this one in order
     control, commands = (socket.socket(fileno=int(number)) for number in sys.argv[1:])
     config = pickle.loads(control.recv(LARGEST))
     process = DeviceProcess(config, control, commands)

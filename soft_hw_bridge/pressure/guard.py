@@ -1,4 +1,4 @@
-"""The guard between whatever commands pressures and the valves."""
+"""The guard between commands and valves."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from soft_dynamics.pressure_limits import ChamberLimits
 
 Array = npt.NDArray[np.float64]
 
-_CYCLES_PER_STEP = 2.0  # a cycle that was held up longer does not catch up with a jump
-_AHEAD = (
-    0.1  # of the largest pressure: the output may be this far above the measurement, besides the valve's lag
-)
-_SENSIBLE = 2.0  # times the largest pressure: a command beyond is a mistake, not a wish for the largest
-_NEAR_ZERO = 0.02  # of the largest pressure: from vented on, commands begin here
+_CYCLES_PER_STEP = 2.0  # a delayed cycle does not catch up with a jump
+_AHEAD = 0.1  # of the largest pressure: allowed distance of the output above the measurement, plus valve lag
+_SENSIBLE = 2.0  # times the largest pressure: a larger command is an error
+_NEAR_ZERO = 0.02  # of the largest pressure: limit of the first command after venting
 _OVERPRESSURE = 1.1  # of the largest pressure: a chamber measured above it ...
-_OVERPRESSURE_S = 0.1  # ... for this long is filled by something else than commands
+_OVERPRESSURE_S = 0.1  # ... for this long triggers an emergency stop
 
 
 @dataclass(frozen=True)
 class PressureLimits(ChamberLimits):
-    """What the chambers bear, and how commands and measurements must come."""
+    """Limits of the chambers, and timing of commands and measurements."""
 
-    command_timeout: float = 0.2  # [s] without a new command, then vent
-    valve_lag: float = 0.0  # [s] by which a measurement follows its set point
+    command_timeout: float = 0.2  # [s] vent after this time without a command
+    valve_lag: float = 0.0  # [s] lag of a measurement behind its set point
     cycle: float = 0.005  # [s] between two steps
 
     def __post_init__(self) -> None:
@@ -41,7 +39,7 @@ class PressureLimits(ChamberLimits):
 
     @property
     def ahead(self) -> float:
-        """Return how far the output may be above what is measured [Pa]."""
+        """Return the allowed distance of the output above the measurement [Pa]."""
         return self.slew * self.valve_lag + _AHEAD * self.largest
 
     @property
@@ -50,62 +48,62 @@ class PressureLimits(ChamberLimits):
 
 
 class PressureGuard:
-    """Follows commands within limits; without a good one it vents.
+    """Follows commands within limits; vents without a valid one.
 
-    It starts disarmed and vented. Armed, it follows the last command at most at the slew rate. It vents along
-    a ramp when disarmed, when commands stop or one is unusable (not finite, wrong number, old), and follows again
-    with the next good one. `stop` vents at once; after it the guard must be disarmed before it can be armed. Too
-    high a measurement stops it too.
+    It starts disarmed and vented. Armed, it follows the last command at most at the slew rate. It vents along a ramp
+    when disarmed, when commands stop, or when a command is invalid (not finite, wrong number, old), and resumes with
+    the next valid command. `stop` vents at once; then disarm the guard before you arm it again. Overpressure also
+    stops it.
 
-    The output stays within `limits.ahead` of the measured pressure; a chamber that fills more slowly, or not at all,
-    holds its own output back. Measurements only lower the output, so a sensor that lies cannot raise it. If no
-    measurement is finite for command_timeout, the guard vents and refuses commands; a single chamber that is not
-    finite keeps its last finite measurement.
+    The output stays at most `limits.ahead` above the measured pressure, so a chamber that fills slowly, or not at all,
+    limits its own output. Measurements only lower the output, so a wrong sensor cannot raise it. If no measurement is
+    finite for command_timeout, the guard vents and rejects commands; a single non-finite chamber keeps its last finite
+    measurement.
 
-    Once all is vented, for any reason, or the guard was disarmed, it follows nothing until a command is near zero:
-    a sender that commands more has not noticed.
+    After venting completely, for any reason, and after disarming, the guard follows only a command near zero. A sender
+    that commands more has not noticed the fault.
 
-    Times are seconds of a clock that runs in suspend too (CLOCK_BOOTTIME).
+    Times are seconds of a clock that also runs during suspend (CLOCK_BOOTTIME).
     """
 
     def __init__(self, names: Sequence[str], limits: PressureLimits) -> None:
         self.limits = limits
         self._names = list(names)  # of the chambers
-        self.reason = 'disarmed'  # why it vents; '' while a command is followed
-        self.clamped = 0  # commands that asked for more than the limits
-        self.refused = 0  # commands that were unusable
+        self.reason = 'disarmed'  # why it vents; '' while it follows a command
+        self.clamped = 0  # commands beyond the limits
+        self.refused = 0  # invalid commands
         self._output: Array = np.zeros(len(names))
         self._target: Array | None = None
         self._commanded_t = self._stepped_t = 0.0
         self._begins_at_zero = True  # waits for a command near zero
         self._measured: Array = np.zeros(len(names))  # [Pa] the last finite measurement of each chamber
-        self._over_t: Array = np.full(len(names), math.inf)  # since when each chamber has too much
-        self._blind_t = math.inf  # since when no measurement is finite
+        self._over_t: Array = np.full(len(names), math.inf)  # start of the overpressure of each chamber
+        self._blind_t = math.inf  # start of the time without finite measurements
         self._measured_t = 0.0  # of the last measurement
-        self.is_armed = False  # commands are taken
+        self.is_armed = False  # accepts commands
         self.is_stopped = False  # by an emergency stop
 
     def arm(self) -> None:
-        """Allow commands from now on."""
+        """Accept commands from now on."""
         if self.is_stopped:
             raise ValueError(f'cannot arm: {self.reason}')
         self.is_armed = True
         self._vent('no command yet')
 
     def disarm(self) -> None:
-        """Vent along the ramp, and follow nothing until armed again."""
+        """Vent along the ramp, and follow no commands until armed again."""
         self.is_armed = self.is_stopped = False
         self._begins_at_zero = True
         self._vent('disarmed')
 
     def stop(self, reason: str = 'emergency stop') -> None:
-        """Vent at once, and stay vented whatever is commanded."""
+        """Vent at once, and stay vented until disarmed and armed."""
         self.is_armed, self.is_stopped = False, True
         self._vent(reason)
         self.lost()
 
     def lost(self) -> None:
-        """Begin from zero: the device is vented, by us or by itself."""
+        """Start from zero: the device has vented."""
         self._output = np.zeros(len(self._output))
         self._measured = np.zeros(len(self._output))
         self._begins_at_zero = True
@@ -113,7 +111,7 @@ class PressureGuard:
             self._vent('no command yet')
 
     def command(self, t: float, pressure: Sequence[float], age: float = 0.0) -> None:
-        """Take a command [Pa] that was decided `age` seconds before time t."""
+        """Handle a command [Pa] that was decided `age` seconds before time t."""
         if not self.is_armed:
             self.refused += 1
             return
@@ -129,13 +127,13 @@ class PressureGuard:
         self.reason = ''
 
     def refuse(self, reason: str) -> None:
-        """Vent because of a command that cannot be followed."""
+        """Vent because of an invalid command."""
         self.refused += 1
         if self.is_armed:
             self._vent(reason)
 
     def step(self, t: float) -> Array:
-        """Return the pressures to put out at time t [Pa]."""
+        """Return the set points at time t [Pa]."""
         dt, self._stepped_t = t - self._stepped_t, t
         if self._target is not None and not 0 <= t - self._commanded_t <= self.limits.command_timeout:
             self._vent(f'no command for {self.limits.command_timeout:g} s')
@@ -149,7 +147,7 @@ class PressureGuard:
         return self._output.copy()
 
     def measured(self, t: float, pressure: Array) -> None:
-        """Take a measurement [Pa]; stop if a chamber has had more than it bears for a while."""
+        """Handle a measurement [Pa]; stop if a chamber had overpressure for too long."""
         bearable = _OVERPRESSURE * self.limits.pressure_max
         self._measured = np.where(np.isfinite(pressure), pressure, self._measured)
         self._measured_t = t
@@ -161,19 +159,19 @@ class PressureGuard:
             self.stop(f'{self._names[int(np.argmax(over))]} measured above {bearable:g} Pa')
 
     def _nonsense(self, pressure: Sequence[float], age: float) -> str:
-        """Say what is wrong with a command."""
+        """Return what is wrong with a command, or ''."""
         if len(pressure) != len(self._output):
-            return f'command with {len(pressure)} pressures for {len(self._output)} chambers'
+            return f'command has {len(pressure)} pressures for {len(self._output)} chambers'
         if not all(map(math.isfinite, pressure)):
-            return 'command that is not finite'
+            return 'command is not finite'
         if max(map(abs, pressure), default=0.0) > _SENSIBLE * self.limits.largest:
-            return f'command of more than {_SENSIBLE:g} times the largest pressure'
+            return f'command is more than {_SENSIBLE:g} times the largest pressure'
         if not abs(age) <= self.limits.command_timeout:
-            return f'command not from the last {self.limits.command_timeout:g} s'
+            return f'command is not from the last {self.limits.command_timeout:g} s'
         return ''
 
     def _hindrance(self, pressure: Sequence[float]) -> str:
-        """Say why a good command cannot be followed now."""
+        """Return why a valid command cannot be followed now, or ''."""
         if self._measured_t - self._blind_t > self.limits.command_timeout:
             return 'measured pressures are not finite'
         if self._begins_at_zero and max(map(abs, pressure)) > _NEAR_ZERO * self.limits.largest:

@@ -1,10 +1,10 @@
-"""Modbus over TCP: as much of it as a valve terminal needs, and one request at a time.
+"""A Modbus TCP client with the functions that a valve terminal needs, one request at a time.
 
-A library for all of Modbus takes twice the CPU, there are six hundred requests a second, and the contact lease has to
+Reasons not to use a Modbus library: at six hundred requests a second it takes twice the CPU, and the contact lease must
 be checked between composing a write and sending it.
 
     request   transaction, 0, bytes to follow (16 bits each), unit, function (8), address, count or words (16)
-    answer    transaction, 0, bytes to follow, unit, function, what was asked for; or function + 128 and a reason
+    answer    transaction, 0, bytes to follow, unit, function, the data; or function + 128 and a reason
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Words = npt.NDArray[np.uint16]
 
 READ, WRITE, REFUSED = 3, 16, 128
 _HEAD = struct.Struct('>HHHBB')  # transaction, protocol, bytes from the unit on, unit, function
-_FROM_UNIT = 6  # where these bytes begin
-_LEAST, _MOST = 3, 254  # bytes from the unit on that an answer can have
-_RANGE = struct.Struct('>HH')  # first register, how many
+_FROM_UNIT = 6  # offset of the unit
+_LEAST, _MOST = 3, 254  # valid lengths of an answer, from the unit on
+_RANGE = struct.Struct('>HH')  # first register, count
 _WORD = np.dtype('>u2')
 _RESET = struct.pack('ii', 1, 0)  # SO_LINGER of 0 s: close resets
 _REASONS = {
@@ -43,11 +43,11 @@ _REASONS = {
 
 
 class ModbusTcp:
-    """A connection to the holding registers of one unit. All it raises is DeviceError; after one, close it.
+    """A connection to the holding registers of one unit. Its only error is DeviceError; then close it.
 
-    timeout [s]: for a whole answer, in however many pieces it comes.
-    lease: renewed by every answer; once it is over, nothing is written.
-    connect: makes the socket, as socket.create_connection does.
+    timeout [s]: for a whole answer, in any number of pieces.
+    lease: each answer renews it; after it has expired, writes fail.
+    connect: creates the socket, like socket.create_connection.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ModbusTcp:
     ) -> None:
         self._unit, self._timeout, self._lease, self._boot = unit, timeout, lease, boot
         self._transaction = 0
-        self.has_failed = False  # a request was not answered as it should be
+        self.has_failed = False  # a request had no valid answer
         try:
             self._socket = connect(where, timeout)
         except (OSError, UnicodeError):  # UnicodeError: a host name that cannot be encoded
@@ -83,24 +83,24 @@ class ModbusTcp:
         data = words.astype(_WORD).tobytes()
         answer = self._request('write', address, WRITE, where + bytes([len(data)]) + data)
         if answer != where:
-            raise DeviceError(f'write from register {address}: the answer is of other registers')
+            raise DeviceError(f'write from register {address}: the answer names other registers')
 
     def close(self) -> None:
-        """Reset the connection, so that the kernel drops what it has not delivered yet."""
+        """Reset the connection, so that the kernel drops undelivered data."""
         self._socket.close()
 
     def _request(self, verb: str, address: int, function: int, body: bytes) -> bytes:
         """Send a request and return what follows the function in its answer."""
         has_failed, self.has_failed = self.has_failed, True
         if has_failed:
-            raise DeviceError('the connection has failed before')
+            raise DeviceError('the connection has already failed')
         self._transaction = (self._transaction + 1) % 65536
         request = _HEAD.pack(self._transaction, 0, 2 + len(body), self._unit, function) + body
         sent_t = self._boot()
         try:
             self._socket.settimeout(self._timeout)
             if function == WRITE:
-                self._lease.check()  # the last thing before the kernel has it
+                self._lease.check()  # just before the kernel takes it
             self._socket.sendall(request)
             transaction, protocol, unit, answered, rest = self._answer(sent_t + self._timeout)
         except DeviceError:
@@ -108,7 +108,7 @@ class ModbusTcp:
         except OSError as error:
             raise DeviceError(f'{verb} from register {address}: {error}') from None
         if (transaction, protocol, unit) != (self._transaction, 0, self._unit):
-            raise DeviceError(f'{verb} from register {address}: the answer is to something else')
+            raise DeviceError(f'{verb} from register {address}: the answer belongs to another request')
         if answered == function + REFUSED and rest:
             self.has_failed = False
             reason = _REASONS.get(rest[0], f'code {rest[0]}')
@@ -124,16 +124,16 @@ class ModbusTcp:
         data = self._receive(b'', _HEAD.size, deadline)
         transaction, protocol, length, unit, function = _HEAD.unpack_from(data)
         if not _LEAST <= length <= _MOST:
-            raise ConnectionError(f'an answer cannot have {length} bytes')
+            raise ConnectionError(f'an answer must have {_LEAST} to {_MOST} bytes, got {length}')
         data = self._receive(data, _FROM_UNIT + length, deadline)
         if len(data) > _FROM_UNIT + length:
-            raise ConnectionError('more than an answer came')
+            raise ConnectionError('received more than one answer')
         return transaction, protocol, unit, function, data[_HEAD.size :]
 
     def _receive(self, data: bytes, size: int, deadline: float) -> bytes:
-        """Return the data with what comes after it, until there are `size` bytes at least."""
+        """Append received bytes to the data until it has at least `size` bytes; return it."""
         while len(data) < size:
-            self._socket.settimeout(max(deadline - self._boot(), 1e-6))  # 0 would mean: do not wait
+            self._socket.settimeout(max(deadline - self._boot(), 1e-6))  # 0 would mean no wait
             piece = self._socket.recv(_FROM_UNIT + _MOST)
             if not piece:
                 raise ConnectionError('the device closed the connection')

@@ -1,4 +1,4 @@
-"""Valves behind Modbus TCP, with a register map."""
+"""Valves on Modbus TCP, described by a register map."""
 
 from __future__ import annotations
 
@@ -25,22 +25,24 @@ from soft_hw_bridge.pressure.register_map import DeviceTimeout, RegisterMap, Ste
 MAX_WRITE, MAX_READ = 123, 125  # registers in one request
 MOST_WATCHDOG = 1.0  # [s]
 _POLL_S = 0.02
-_HELD = 0.5  # of the watchdog's time: the last of several writes may begin so long after they were decided
-_CHECK_S = 1.0  # between two looks at the watchdog's register and the device's state
+_HELD = 0.5  # of the watchdog time: limit from a decision to the start of its last write
+_CHECK_S = 1.0  # between two checks of the watchdog register and the state of the device
 
 
 @dataclass(frozen=True)
 class ModbusConfig:
-    """Where the valves are."""
+    """Address and register map of the valve terminal, and time-outs."""
 
-    host: str = quantity('192.168.1.1', doc='name or address of the valve terminal')
-    port: int = quantity(0, doc='0: the one of the register map')
-    register_map: str = quantity('festo_mpa_vppm', doc='shipped map or path of a .yaml file')
+    host: str = quantity('192.168.1.1', doc='host name or address of the valve terminal')
+    port: int = quantity(0, doc='TCP port; 0: that of the register map')
+    register_map: str = quantity(
+        'festo_mpa_vppm', doc='name of a shipped register map, or path of a .yaml file'
+    )
     response_timeout: float = quantity(
-        0.1, unit='s', doc='without an answer, connect again; < device_timeout'
+        0.1, unit='s', doc='reconnect after this time without a response; < device_timeout'
     )
     device_timeout: float = quantity(
-        0.2, unit='s', doc='without a request the device vents by itself; <= 1 s'
+        0.2, unit='s', doc='the device vents by itself after this time without a request; <= 1 s'
     )
 
     def __post_init__(self) -> None:
@@ -60,12 +62,12 @@ class ModbusConfig:
 class ModbusPressure:
     """Reads measurements and set points in one request each, and writes set points in one per run of registers.
 
-    channels: the device's channel of each chamber. stop: once it is set, `open` waits no longer. Only registers of set
-    points are written in a cycle, none that lie between them.
+    channels: the device's channel of each chamber. stop: once it is set, `open` stops waiting. A cycle writes only the
+    registers of set points, not those between them.
     """
 
-    sequence_bits = 32  # readings have no numbers
-    malformed = 0  # nor can they be damaged: TCP
+    sequence_bits = 32  # readings have no sequence numbers
+    malformed = 0  # TCP delivers no damaged answers
     late_writes_excluded = False  # Modbus has neither an epoch nor a validity time
 
     def __init__(
@@ -89,7 +91,7 @@ class ModbusPressure:
         self._measured, self._in = _places([register_map.measured.of(channel) for channel in channels])
         if max(len(self._out), len(self._in)) > MAX_READ:
             raise ValueError(
-                f'channels spread over {max(len(self._out), len(self._in))} registers, a request holds {MAX_READ}'
+                f'channels must fit into one request of {MAX_READ} registers, got {max(len(self._out), len(self._in))}'
             )
         self._runs = _runs(sorted(self._setpoints.tolist()))
         watchdog = register_map.timeout
@@ -102,15 +104,15 @@ class ModbusPressure:
             f'measured in {_span(self._in)}, {f"watchdog in {watchdog.address}" if watchdog else "no watchdog"}'
         )
         self._lease = ContactLease(boot)
-        self._written: Words | None = None  # set points in the device, None: not opened
+        self._written: Words | None = None  # set points in the device; None: not open
         self._checked_t = self._failed_t = -math.inf
         self._connection: ModbusTcp | None = None
 
     def open(self) -> None:
-        """Connect, vent, set the device's own time-out, start it, and see that it holds zero. Raises DeviceError.
+        """Connect, vent, set the watchdog, start the device, and verify that it holds zero. Raises DeviceError.
 
-        After a failure it waits for the watchdog's time first: a write that was held up on the way then arrives while
-        the device still has what it had before that write, or after the device has vented by itself.
+        After a failure it first waits for the watchdog time. A write that was delayed on the way then arrives while the
+        device still holds the earlier set points, or after the device has vented by itself.
         """
         wait = self._failed_t + (self.watchdog or 0.0) - self._boot()
         if wait > 0.0 and self._stop.wait(wait):
@@ -123,7 +125,7 @@ class ModbusPressure:
         self._check_setpoints()
 
     def read(self) -> list[Reading]:
-        """Return the measured pressures [Pa], once the device was seen to hold what was written last."""
+        """Return the measured pressures [Pa], after verifying that the device holds the last set points."""
         asked_ns = self._now_ns()
         words = self._read(self._in)
         sampled_ns = (asked_ns + self._now_ns()) // 2
@@ -133,14 +135,14 @@ class ModbusPressure:
         return [Reading(self._map.to_pressure(words[self._measured]), sampled_ns)]
 
     def write(self, pressure: Array) -> None:
-        """Put out pressures [Pa], clipped to the limits."""
+        """Write set points [Pa], clipped to the limits."""
         until = self._boot() + _HELD * (self.watchdog or math.inf)
         self._put_out(self._map.to_counts(pressure, self._limits), until)
 
     def close(self) -> None:
         """Vent, stop the device, disconnect.
 
-        Where the connection has failed, the device's watchdog vents; if it has none, a new connection does.
+        After a failure of the connection, the watchdog of the device vents; without one, a new connection does.
         """
         if self._connection is None:
             return
@@ -176,15 +178,15 @@ class ModbusPressure:
         return self._map.to_counts(np.zeros(len(self._setpoints)), self._limits)
 
     def _put_out(self, counts: Words, until: float = math.inf) -> None:
-        """Write set points; what lies between them belongs to the device, its `start` and its `stop`.
+        """Write set points; the registers between them belong to the device, its `start` and its `stop`.
 
-        until: when the decision is too old [s]. Each answer renews the lease, so several slow ones would not end it.
+        until: when the decision becomes too old [s]. The lease does not limit this: each answer renews it.
         """
         image = np.zeros(len(self._out), np.uint16)
         image[self._setpoints] = counts
         for run in self._runs:
             if self._boot() > until:
-                raise DeviceError('held up between the writes of one decision')
+                raise DeviceError('delayed between the writes of one decision')
             self._connected().write(self._out.start + run.start, image[run.start : run.stop])
         self._written = counts
 
@@ -192,7 +194,7 @@ class ModbusPressure:
         held = self._read(self._out)[self._setpoints]
         if self._written is None or (held != self._written).any():
             raise DeviceError(
-                'set points read back are not those written: the device has vented or was reset, or another master '
+                'set points read back differ from those written: the device has vented or was reset, or another master '
                 'writes to it'
             )
 
@@ -203,13 +205,13 @@ class ModbusPressure:
             self._check_watchdog()
 
     def _check_device(self) -> None:
-        """See that the watchdog is still set and that what `start` waited for still holds."""
+        """Verify that the watchdog is still set, and the state for which `start` waited."""
         self._checked_t = self._boot()
         self._check_watchdog()
         for step in self._map.start:
             if isinstance(step, Wait) and not self._holds(step):
                 raise DeviceError(
-                    f'the device has stopped: register {step.address} is not as after its start'
+                    f'the device has stopped: register {step.address} no longer has its value after the start'
                 )
 
     def _check_watchdog(self) -> None:
@@ -219,7 +221,7 @@ class ModbusPressure:
         held = self._read(range(register.address, register.address + register.words))
         if (held != self._watchdog_words(register)).any():
             raise DeviceError(
-                f'the device does not hold the time-out of {self._watchdog_ms} ms in register {register.address}'
+                f'register {register.address} does not hold the watchdog time of {self._watchdog_ms} ms'
             )
 
     def _watchdog_words(self, register: DeviceTimeout) -> Words:
@@ -238,7 +240,7 @@ class ModbusPressure:
         while not self._holds(step):
             if self._boot() > deadline:
                 raise DeviceError(
-                    f'registers {_addresses(step)}: not {step.value} (mask {step.mask}) after {step.timeout:g} s'
+                    f'{_span(_addresses(step))} must become {step.value} (mask {step.mask}) within {step.timeout:g} s'
                 )
             if stop.wait(_POLL_S):
                 raise DeviceError('stopped while the device started')
@@ -254,7 +256,7 @@ class ModbusPressure:
 
     def _connected(self) -> ModbusTcp:
         if self._connection is None:
-            raise DeviceError('the device is not opened')
+            raise DeviceError('the device is not open')
         return self._connection
 
 
@@ -263,13 +265,13 @@ def _addresses(step: Step) -> range:
 
 
 def _places(registers: Sequence[int]) -> tuple[npt.NDArray[np.intp], range]:
-    """Where registers lie in the smallest range that holds them all, and that range."""
+    """Return the positions of registers in the smallest range that contains them, and that range."""
     span = range(min(registers), max(registers) + 1)
     return np.array(registers) - span.start, span
 
 
 def _runs(places: Sequence[int]) -> list[range]:
-    """Split ascending places into runs without gaps, none longer than a request holds."""
+    """Split ascending places into runs without gaps that fit into a request."""
     runs: list[range] = []
     for place in places:
         if runs and runs[-1].stop == place and len(runs[-1]) < MAX_WRITE:

@@ -1,4 +1,4 @@
-"""Where the pressures are in the registers of a Modbus device: config/pressure/*.yaml."""
+"""Register map of a Modbus valve terminal: config/pressure/*.yaml."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Block:
 
     address: int = quantity(least=0, most=LAST_ADDRESS)
     stride: int = quantity(1, least=1, most=LAST_ADDRESS)
-    group: int = quantity(1, least=1, most=LAST_ADDRESS, doc='channels that lie side by side')
+    group: int = quantity(1, least=1, most=LAST_ADDRESS, doc='number of channels in adjacent registers')
 
     def of(self, channel: int) -> int:
         """Return the register of a channel."""
@@ -36,7 +36,7 @@ class Block:
 
 @dataclass(frozen=True)
 class DeviceTimeout:
-    """The register of the device's own watchdog, in milliseconds; two words are low word first."""
+    """Register of the device's own watchdog, in milliseconds; two words have the low word first."""
 
     address: int = quantity(least=0, most=LAST_ADDRESS)
     words: int = quantity(1, least=1, most=2)
@@ -72,17 +72,20 @@ Step = Write | Wait
 
 @dataclass(frozen=True)
 class RegisterMap:
-    """A whole file. Holding registers, raw addresses as in the request; one count is `scale` Pa."""
+    """A register map file. Addresses are raw holding registers, as in requests; one count is `scale` Pa."""
 
     format: Literal[1]
     setpoint: Block
     measured: Block
     channels: int = quantity(least=1, most=120)
-    scale: float = quantity(unit='Pa', above=0.0, doc='of one count')
+    scale: float = quantity(unit='Pa', above=0.0, doc='pressure of one count')
     ambient: float = quantity(
-        0.0, unit='Pa', least=0.0, doc='reading when vented: 0 of a gauge, 101325 of an absolute sensor'
+        0.0,
+        unit='Pa',
+        least=0.0,
+        doc='reading of a vented chamber: 0 for a gauge sensor, 101325 for an absolute one',
     )
-    signed: bool = False  # measured values below ambient are two's complement
+    signed: bool = False  # measurements below ambient are two's complement
     device_id: int = quantity(1, least=0, most=255)
     port: int = quantity(502, least=1, most=65535)
     timeout: DeviceTimeout | None = None
@@ -102,7 +105,7 @@ class RegisterMap:
         self._check_overlap()
 
     def _check_overlap(self) -> None:
-        """Refuse blocks that share registers, and a start or stop that writes set points or the watchdog."""
+        """Reject blocks that share registers, and a start or stop that writes set points or the watchdog."""
         timeout = self.timeout
         blocks = {
             'setpoint': {self.setpoint.of(channel) for channel in range(self.channels)},
@@ -130,9 +133,9 @@ class RegisterMap:
                     )
 
     def to_counts(self, pressure: Array, limits: PressureLimits) -> Words:
-        """Return the register values of pressures [Pa]: the nearest that lie within the limits.
+        """Return the register values of pressures [Pa], rounded and clipped to the limits.
 
-        What is not finite becomes vented. This is the last thing that happens before the wire.
+        Non-finite pressures become vented. This is the last gate before the wire.
         """
         low = max(math.ceil((limits.pressure_min + self.ambient) / self.scale), 0)
         high = max(min(math.floor((limits.pressure_max + self.ambient) / self.scale), 65535), 0)
@@ -140,7 +143,7 @@ class RegisterMap:
         return np.minimum(np.maximum(counts, low), high).astype(np.uint16)
 
     def to_pressure(self, counts: Words) -> Array:
-        """Return the pressures [Pa] of register values."""
+        """Return the pressures [Pa] from register values."""
         values = counts.view(np.int16) if self.signed else counts
         return values.astype(np.float64) * self.scale - self.ambient
 
@@ -148,7 +151,7 @@ class RegisterMap:
 def load_register_map(name: str | os.PathLike[str]) -> RegisterMap:
     """Read a shipped map ('festo_vtem') or a path ending in .yaml.
 
-    Raises FileNotFoundError naming the shipped ones, or RobotFileError with every problem in the file.
+    Raises FileNotFoundError with the shipped names, or RobotFileError with all problems in the file.
     """
     folder = share_folder() / 'config' / 'pressure'
     path = Path(name)

@@ -1,4 +1,4 @@
-"""The ROS process's end of the process that drives the valves."""
+"""Starts and supervises the device process, from the ROS process."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ from soft_hw_bridge.pressure.device_process import (
 )
 from soft_hw_bridge.pressure.stream import Measured
 
-_POLL_S = 0.1  # longest wait for a message of the device process
-_START_S = 30.0  # a new process may take so long until its first status
-_SILENCE_S = 1.0  # a process that sends nothing for so long is stopped or hangs
+_POLL_S = 0.1  # longest wait for a message from the device process
+_START_S = 30.0  # longest wait for the first status of a new process
+_SILENCE_S = 1.0  # after this silence a process counts as stopped or hung
 _STOP_S = 0.3  # longest wait for the answer to an emergency stop
-_END_S = 5.0  # longest wait for an end, besides the ramp
+_END_S = 5.0  # longest wait for the end, in addition to the ramp
 
 
 class RemoteStream:
-    """Starts the process that drives the valves, and starts it again if it ends.
+    """Starts the process that drives the valves, and restarts it if it ends.
 
-    One thread calls `poll` again and again; others may call the rest. A process that was started again follows
-    nothing until `arm`, because it does not know which publisher was followed before.
+    One thread calls `poll` in a loop; other threads may call the rest. A restarted process follows no commands until
+    `arm`, because it does not know the previous publisher.
     """
 
     def __init__(self, config: PressureConfig) -> None:
-        stream = make_stream(config)  # never opened: it has what the nodes tell about the device
+        stream = make_stream(config)  # never opened: only describes the device
         self.names, self.about = stream.names, stream.about
         self.watchdog, self.late_writes_excluded = stream.watchdog, stream.late_writes_excluded
         self._ramp_time = stream.limits.ramp_time
         self._config = config
         self._backoff = Backoff()
         self._is_stopped = False
-        self._ended = ''  # why there is no process, or a new one that was not armed
+        self._ended = ''  # why the process ended; kept until `arm`
         self._status = Status(ERROR, 'not connected yet')
         self._confirmed = threading.Event()
         self._start()
@@ -65,12 +65,12 @@ class RemoteStream:
         self._request(ARM)
 
     def disarm(self) -> None:
-        """Vent along the ramp and follow nothing."""
+        """Vent along the ramp and stop following commands."""
         self._is_stopped = False
         self._request(DISARM)
 
     def emergency_stop(self) -> str:
-        """Vent at once and stay vented until disarmed and armed; say what is known of it."""
+        """Vent at once and stay vented until disarmed and armed; return what is known about the result."""
         self._is_stopped = True
         self._confirmed.clear()
         self._request(STOP)
@@ -82,15 +82,15 @@ class RemoteStream:
         return f'the device process did not answer and was killed: the device vents after {self.watchdog:g} s'
 
     def command(self, command: Command) -> None:
-        """Hand over a command; one that the device process does not take would be stale when it does."""
+        """Send a command; drop it if the device process does not read, since it would be stale later."""
         self._send(COMMAND + command.pack())
 
     def refuse(self, command: Command, reason: str) -> None:
-        """Vent because of a command that cannot be followed; its publisher counts all the same."""
+        """Vent because of an invalid command, which still counts for its publisher."""
         self._send(REFUSED + pickle.dumps((command.pack(), reason[:200])))
 
     def poll(self) -> list[Measured]:
-        """Return what was measured since the last time; wait for it, for a bounded time."""
+        """Return new measurements; wait for a bounded time."""
         if self._process.poll() is not None:
             self._lose()
             return []
@@ -102,7 +102,7 @@ class RemoteStream:
         return measured
 
     def status(self) -> Status:
-        """Judge the device and the commands."""
+        """Return the status of device and commands."""
         level, line, values = self._status
         if boot_time() - self._heard_t > (_SILENCE_S if self._has_answered else _START_S):
             return Status(ERROR, 'the device process does not answer', values)
@@ -128,7 +128,7 @@ class RemoteStream:
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'soft_hw_bridge.pressure.device_process', *map(str, numbers)],
             pass_fds=numbers,
-            start_new_session=True,  # a signal for the group of the ROS process must not end it before the ramp
+            start_new_session=True,  # a signal to the process group of ROS must not end it before the ramp
         )
         control.close()
         commands.close()
@@ -140,7 +140,7 @@ class RemoteStream:
             self._control.send(STOP)
 
     def _lose(self) -> None:
-        """Tell that the process has ended, and start another one when it is time."""
+        """Record that the process has ended, and start another one when due."""
         code = self._process.returncode
         how = f'signal {-code}' if code < 0 else f'exit code {code}'
         self._ended = f'the device process ended with {how}'
@@ -163,7 +163,7 @@ class RemoteStream:
             self._confirmed.set()
 
     def _request(self, request: bytes) -> None:
-        """Send a request; a process that has ended is told by `poll`, one that takes none is ended."""
+        """Send a request; kill a process that does not read. `poll` notices one that has ended."""
         try:
             self._control.send(request)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Valves on a microcontroller behind a serial port."""
+"""Valves on a microcontroller at a serial port."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from soft_hw_bridge.pressure.serial_protocol import (
 _READ_BYTES = 4096
 _BITS_PER_BYTE = 10  # with start and stop bit
 _POLL_S = 0.0005
-_START_S = 3.0  # many boards start again when the port is opened
-_REPEATS = 8  # of a question within `silence`
+_START_S = 3.0  # many boards restart when the port is opened
+_REPEATS = 8  # of a question, within `silence`
 _NUMBERS = 1 << 32
 _MOST_PASCAL = 1 << 31
 _T = TypeVar('_T')
 
 
 class Port(Protocol):
-    """What is used of `serial.Serial`; nothing waits for more than the port's own time-outs."""
+    """The part of `serial.Serial` in use; no call waits longer than the time-outs of the port."""
 
     def read(self, size: int, /) -> bytes:
-        """Return what has come, up to this size."""
+        """Return received bytes, up to this size."""
 
     def write(self, data: bytes, /) -> int | None:
         """Send."""
@@ -55,13 +55,15 @@ class Port(Protocol):
 
 @dataclass(frozen=True)
 class SerialConfig:
-    """Where the microcontroller is, and how it talks."""
+    """Port, speed and protocol of the microcontroller."""
 
-    port: str = quantity('/dev/ttyACM0', doc='or an URL of pyserial, such as socket://host:port')
-    baud: int = quantity(921600, unit='baud', doc='as the microcontroller has it')
-    protocol: str = quantity('binary', doc='binary or text')
+    port: str = quantity('/dev/ttyACM0', doc='serial device, or a pyserial URL such as socket://host:port')
+    baud: int = quantity(921600, unit='baud', doc='baud rate of the microcontroller')
+    protocol: str = quantity('binary', doc='protocol: binary or text')
     silence: float = quantity(
-        0.1, unit='s', doc='without a measurement, open the port again; < 0.2 s, when the device vents'
+        0.1,
+        unit='s',
+        doc='reopen the port after this time without a measurement; < 0.2 s, when the device vents',
     )
 
     def __post_init__(self) -> None:
@@ -74,9 +76,9 @@ class SerialConfig:
 
 
 class SerialPressure:
-    """Asks what holds and what is measured, and sends set points that the device takes only if they follow from that.
+    """Reads state and measurements, and sends set points that the device accepts only in that state.
 
-    channels: the device's channel of each chamber. stop: once it is set, `open` waits no longer.
+    channels: the device's channel of each chamber. stop: once it is set, `open` stops waiting.
     """
 
     sequence_bits = 32
@@ -108,27 +110,27 @@ class SerialPressure:
         cycle_s = self._cycle_on_the_line()
         if cycle_s * rate > 1.0:
             raise ValueError(
-                f'{rate:g} Hz need {cycle_s * rate * config.baud:.0f} baud with protocol {config.protocol}, '
+                f'rate of {rate:g} Hz needs {cycle_s * rate * config.baud:.0f} baud with protocol {config.protocol}, '
                 f'got {config.baud}'
             )
         self._repeat_s = max(config.silence / _REPEATS, cycle_s)
         self._lease = ContactLease(boot)
         self._port: Port | None = None
         self._epoch = self._sequence = self._number = self._t_us = 0
-        self._before: tuple[int, ...] = ()  # what the device held before it took ...
-        self._written: tuple[int, ...] = ()  # ... what was sent last
-        self._setpoints = b''  # the message of that
+        self._before: tuple[int, ...] = ()  # set points of the device before ...
+        self._written: tuple[int, ...] = ()  # ... the last sent ones
+        self._setpoints = b''  # message with the last sent ones
         self._sent_t = 0.0
 
     def open(self) -> None:
-        """Open the port, vent the device, and see that it holds zero. Raises DeviceError."""
+        """Open the port, vent the device, and verify that it holds zero. Raises DeviceError."""
         self._port = self._connect(self._config)
         self._stream = MessageStream(self._codec)
         self._clock = _UnwrappedClock()
         self._vent(_START_S, self._stop.wait)
 
     def read(self) -> list[Reading]:
-        """Return the measured pressures [Pa], once the device was seen to hold what was written last."""
+        """Return the measured pressures [Pa], after verifying that the device holds the last set points."""
         readings: list[Reading] = []
         deadline = self._boot() + self._config.silence
         first = (self._number + 1) % _NUMBERS
@@ -139,7 +141,7 @@ class SerialPressure:
                 messages = self._receive()
                 receive_ns = self._now_ns()
                 readings += [self._reading(message, receive_ns) for message in messages]
-                confirmed = [self._confirms(message, first) for message in messages]  # judges all
+                confirmed = [self._confirms(message, first) for message in messages]  # check all
                 if any(confirmed):
                     self._lease.renew(self._sent_t)
                     return readings
@@ -149,7 +151,7 @@ class SerialPressure:
             self._put_out()
 
     def write(self, pressure: Array) -> None:
-        """Put out pressures [Pa], clipped to the limits and rounded towards vented."""
+        """Write set points [Pa], clipped to the limits and rounded towards vented."""
         values = [0] * len(self._written)
         finite = np.where(np.isfinite(pressure), pressure, 0.0)
         bounded = np.clip(finite, self._limits.pressure_min, self._limits.pressure_max)
@@ -173,14 +175,14 @@ class SerialPressure:
         self._port = None
 
     def _vent(self, duration: float, wait: Callable[[float], bool | None]) -> None:
-        """Begin an epoch, and wait until the device shows that it holds zero in it."""
+        """Start an epoch, and wait until the device reports zero in it."""
         self._sequence = self._number = random.getrandbits(32)
         vent = self._codec.encode(Message('V', (self._sequence,)))
         deadline = self._boot() + duration
         while self._boot() < deadline:
             self._sent_t = self._boot()
             self._lease.start(WATCHDOG_S)
-            self._send(self._codec.delimiter + vent)  # half a message may be on the line
+            self._send(self._codec.delimiter + vent)  # a partial message may be on the line
             while self._boot() < self._sent_t + self._repeat_s:
                 if any(self._begins(message) for message in self._receive()):
                     return
@@ -189,29 +191,31 @@ class SerialPressure:
         raise DeviceError(f'no measurement from {self._config.port} for {duration:g} s')
 
     def _begins(self, message: Message) -> bool:
-        """Whether the device shows that it has vented as asked; note what it shows."""
+        """Whether the device confirms that it has vented; record its state."""
         epoch, number, t_us, sequence = message.head
         if not number == sequence == self._sequence:
             return False  # from before
         held = message.values[: len(message.values) // 2]
         if len(held) <= max(self._channels):
-            raise DeviceError(f'channel {max(self._channels)} of a device with {len(held)} channels')
+            raise DeviceError(
+                f'channel {max(self._channels)} does not exist: the device has {len(held)} channels'
+            )
         if any(held):
-            raise DeviceError('the device was told to vent and holds set points')
+            raise DeviceError('the device was told to vent but still holds set points')
         self._epoch, self._t_us, self._setpoints = epoch, t_us, b''
         self._before = self._written = held
         return True
 
     def _confirms(self, message: Message, first: int) -> bool:
-        """Whether this answers a question from `first` on, and the device holds what was written last.
+        """Whether this answers a question from `first` on, and the device holds the last set points.
 
-        DeviceError if it holds neither that nor, as that was lost on the way, what was written before.
+        If those were lost on the way, it may hold the previous ones; otherwise DeviceError.
         """
         epoch, number, t_us, sequence = message.head
         held = message.values[: len(message.values) // 2]
         if epoch != self._epoch:
             raise DeviceError(
-                'the device began another epoch: it has vented or was reset, or another master uses it'
+                'the device is in another epoch: it has vented or was reset, or another master uses it'
             )
         if (number - first) % _NUMBERS > (self._number - first) % _NUMBERS:
             return False  # the answer to an earlier question came late
@@ -220,7 +224,7 @@ class SerialPressure:
             return True
         if (sequence, held) != ((self._sequence - 1) % _NUMBERS, self._before):
             raise DeviceError(
-                'set points read back are not those written: another master writes to the device'
+                'set points read back differ from those written: another master writes to the device'
             )
         return False
 
@@ -229,12 +233,12 @@ class SerialPressure:
         self._send(self._codec.encode(Message('Q', (self._number,))))
 
     def _put_out(self) -> None:
-        """Send the set points; a second time has no effect on a device that has taken them."""
-        self._lease.check()  # the last thing before the kernel has it
+        """Send the set points; a repetition has no effect on a device that has accepted them."""
+        self._lease.check()  # just before the kernel takes it
         self._send(self._setpoints)
 
     def _receive(self) -> list[Message]:
-        """Return the answers that have come."""
+        """Return the received answers."""
         messages = self._stream.feed(self._use(lambda port: port.read(_READ_BYTES)))
         self.malformed = self._stream.malformed
         for message in messages:
@@ -248,7 +252,9 @@ class SerialPressure:
     def _reading(self, message: Message, receive_ns: int) -> Reading:
         measured = message.values[len(message.values) // 2 :]
         if len(measured) != len(self._written):
-            raise DeviceError(f'a device of {len(self._written)} channels tells {len(measured)} pressures')
+            raise DeviceError(
+                f'the device has {len(self._written)} channels but reports {len(measured)} pressures'
+            )
         pressure = np.array([measured[channel] for channel in self._channels], np.float64)
         pressure[pressure == NO_PRESSURE] = np.nan
         _, number, t_us, _ = message.head
@@ -256,16 +262,16 @@ class SerialPressure:
 
     def _use(self, action: Callable[[Port], _T]) -> _T:
         if self._port is None:
-            raise DeviceError('the port is not opened')
+            raise DeviceError('the port is not open')
         try:
             return action(self._port)
         except (serial.SerialException, OSError) as error:
             raise DeviceError(f'serial port {self._config.port}: {error}') from None
 
     def _cycle_on_the_line(self) -> float:
-        """Return how long the messages of a cycle are on the line [s]."""
+        """Return the transmission time of the messages of a cycle [s]."""
         count = max(self._channels) + 1
-        bar = round(self._limits.largest)  # a set point in the text form has as many digits
+        bar = round(self._limits.largest)  # the text form of a set point has this many digits
         cycle = (('Q', 0), ('P', 2 * count), ('S', count))
         messages = [Message(kind, (_NUMBERS - 1,) * HEADS[kind], (bar,) * n) for kind, n in cycle]
         size = sum(len(self._codec.encode(message)) for message in messages)
@@ -273,7 +279,7 @@ class SerialPressure:
 
 
 class _UnwrappedClock:
-    """A counter of 32 bits made endless."""
+    """Unwraps a 32-bit counter."""
 
     def __init__(self) -> None:
         self._last: int | None = None
@@ -286,7 +292,7 @@ class _UnwrappedClock:
 
 
 def _connect(config: SerialConfig) -> Port:
-    """Open the port, for one process only. Raises DeviceError."""
+    """Open and lock the port. Raises DeviceError."""
     try:
         return serial.serial_for_url(
             config.port, config.baud, timeout=0, write_timeout=config.silence, exclusive=True

@@ -1,26 +1,26 @@
-"""The serial protocol of a microcontroller with valves, in a text and a binary form. It is the suite's own.
+"""The suite's serial protocol for microcontrollers with valves, in a text and a binary form.
 
-    V  sequence                                                 to the device: vent, and begin an epoch
+    V  sequence                                                 to the device: vent and start an epoch
     S  epoch, sequence, t_us, set point of each channel         to the device
     Q  number                                                   to the device: question
     P  epoch, number, t_us, sequence, set points, measured      from the device: answer to Q and V
     E  code                                                     from the device: it has failed, and vented
 
-The head of a message has unsigned numbers of 32 bits, all else are signed numbers of 32 bits [Pa] gauge. A P repeats
-the number of its question (of a V: its sequence) and tells what holds: the epoch, the sequence and values of the set
-points, the time of the device's clock and the measured pressures, NO_PRESSURE from a sensor that has failed.
+The head has unsigned 32-bit numbers, the rest are signed 32-bit numbers [Pa] gauge. A P repeats the number of its
+question (for a V: its sequence) and reports the current state: epoch, sequence and values of the set points, time of
+the device's clock, and measured pressures, with NO_PRESSURE for a failed sensor.
 
-The device changes the epoch, and vents, when it starts, at a V that it has not had yet, when it fails, and when no set
-points came for WATCHDOG_S. It takes an S only if a V began the epoch and nothing has ended it, if its sequence follows
-the one that holds, if t_us, from the P that it follows from, is not older than VALID_S, and if all set points are
-within the device's own limits. So an S has an effect once, in time, on what the sender believed to hold, or none.
+The device changes the epoch and vents when it starts, at a new V, when it fails, and WATCHDOG_S after the last set
+points. It accepts an S only if a V started the current epoch, if its sequence follows the current one, if t_us (from
+the P on which the decision was based) is not older than VALID_S, and if all set points are within the limits of the
+device. So an S acts at most once, in time, and only on the state that the sender assumed.
 
-The first epoch is random, the next ones count up: no epoch comes back while the device runs, and after a reset an old
-one does with a chance of 2**-32. The sequence that a V sets is random too, so that an old S passes a bad source of
-epochs as rarely. A sequence of 32 bits begins again after 248 days at 200 Hz; an S is valid for VALID_S.
+The first epoch is random, the next ones count up. No epoch recurs while the device runs; after a reset an old one
+recurs with probability 2**-32. The sequence that a V sets is random too, so an old S is as unlikely to pass even with a
+bad source of epochs. A 32-bit sequence wraps after 248 days at 200 Hz, while an S is valid for VALID_S.
 
 Text: kind and numbers joined by ',', then '*', four hexadecimal digits, line feed. Binary: kind, numbers
-(little-endian), u16; a COBS frame ended by 0x00. Both have the CRC-16/CCITT-FALSE of all before it.
+(little-endian), u16; a COBS frame ended by 0x00. Both end with the CRC-16/CCITT-FALSE of the preceding bytes.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from soft_hw_bridge.errors import MalformedPacket
 from soft_hw_bridge.link.framing import DelimitedBuffer
 
 MAX_CHANNELS = 64
-WATCHDOG_S = 0.2  # without set points the device vents
-VALID_S = 0.15  # from a measurement to the set points that follow from it
+WATCHDOG_S = 0.2  # the device vents without set points
+VALID_S = 0.15  # from a measurement to the set points based on it
 NO_PRESSURE = -(1 << 31)
-HEADS = {'V': 1, 'S': 3, 'Q': 1, 'P': 4, 'E': 1}  # numbers in the head of each kind of message
+HEADS = {'V': 1, 'S': 3, 'Q': 1, 'P': 4, 'E': 1}  # numbers in the head of each kind
 _WITH_VALUES = {'S': MAX_CHANNELS, 'P': 2 * MAX_CHANNELS}  # at most
 _MOST_FRAME_BYTES = 2048
 _MOST_DIGITS = 11  # with sign
@@ -53,7 +53,7 @@ class Message(NamedTuple):
 
 
 class Codec(Protocol):
-    """One form of the protocol."""
+    """Text or binary form of the protocol."""
 
     delimiter: bytes
 
@@ -65,7 +65,7 @@ class Codec(Protocol):
 
 
 class TextCodec:
-    """The form that a person can read."""
+    """Human-readable form."""
 
     delimiter = b'\n'
 
@@ -78,7 +78,7 @@ class TextCodec:
         """Return the message of a line."""
         body, star, digits = frame.rstrip(b'\r').rpartition(b'*')
         if not star or digits.upper() != b'%04X' % _checksum(body):
-            raise MalformedPacket('serial line with a wrong checksum')
+            raise MalformedPacket('serial line: wrong checksum')
         kind, *fields = body.decode('latin-1').split(',')
         if any(len(field) > _MOST_DIGITS for field in fields):
             raise MalformedPacket(f'serial line {frame!r:.40}')
@@ -89,7 +89,7 @@ class TextCodec:
 
 
 class BinaryCodec:
-    """The form for many channels or a slow line."""
+    """Compact form for many channels or a slow line."""
 
     delimiter = b'\0'
 
@@ -106,7 +106,7 @@ class BinaryCodec:
         data = cobs_decode(frame)
         body, crc = data[:-2], data[-2:]
         if not body or _checksum(body) != int.from_bytes(crc, 'little'):
-            raise MalformedPacket('serial frame with a wrong checksum')
+            raise MalformedPacket('serial frame: wrong checksum')
         kind, size = chr(body[0]), len(body) - 1
         heads = min(HEADS.get(kind, 0), size // _NUMBER_BYTES)
         if size % _NUMBER_BYTES:
@@ -119,7 +119,7 @@ CODECS: dict[str, type[TextCodec] | type[BinaryCodec]] = {'text': TextCodec, 'bi
 
 
 class MessageStream:
-    """Messages from the bytes of a port; damage is counted and skipped."""
+    """Messages from the bytes of a port; counts and skips damaged frames."""
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
@@ -143,7 +143,7 @@ class MessageStream:
 
 
 def cobs_encode(data: bytes) -> bytes:
-    """Return the bytes without zeros, by consistent overhead byte stuffing."""
+    """Return the bytes without zeros (COBS: consistent overhead byte stuffing)."""
     out = bytearray()
     for block in data.split(b'\0'):
         while len(block) >= 254:
@@ -161,7 +161,7 @@ def cobs_decode(data: bytes) -> bytes:
         code = data[at]
         block = data[at + 1 : at + code]
         if code == 0 or len(block) != code - 1:
-            raise MalformedPacket('serial frame is no COBS')
+            raise MalformedPacket('serial frame is not valid COBS')
         out += block
         at += code
         if code < 255 and at < len(data):
@@ -170,7 +170,7 @@ def cobs_decode(data: bytes) -> bytes:
 
 
 def _message(kind: str, numbers: Sequence[int]) -> Message:
-    """Return a message of these numbers, once all are found to be possible."""
+    """Return a message with these numbers. Raises MalformedPacket if one is invalid."""
     heads = HEADS.get(kind)
     if heads is None or len(numbers) < heads:
         raise MalformedPacket(f'serial message {kind!r:.9} with {len(numbers)} numbers')

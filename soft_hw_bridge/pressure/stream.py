@@ -1,4 +1,4 @@
-"""Guard and device together: commands out and measurements in at a fixed rate."""
+"""Drive a device through the guard at a fixed rate: measurements in, set points out."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from soft_hw_bridge.pressure.command_source import Master
 from soft_hw_bridge.pressure.device import PressureDevice, Reading
 from soft_hw_bridge.pressure.guard import Array, PressureGuard, PressureLimits
 
-_ASTRAY = 0.1  # of the largest pressure: a measurement further from what was put out ...
-_STEADY_S = 1.0  # a device that lasts so long was not lost to a fault that comes back at once
-_ASTRAY_S = 0.5  # ... for this long is no valve lag: no air, a leak, a valve or a sensor that stands still
+_ASTRAY = 0.1  # of the largest pressure: a measurement further from its set point ...
+_ASTRAY_S = 0.5  # ... for this long is not valve lag, but no air, a leak, a stuck valve or a frozen sensor
+_STEADY_S = 1.0  # a device that works for this long resets the backoff
 
 
 class Measured(NamedTuple):
-    """The pressures of all chambers at a host time."""
+    """Pressures of all chambers at a host time."""
 
     stamp_ns: int
     pressure: Array  # [Pa] gauge
 
 
 class Clock(NamedTuple):
-    """How a stream knows the time and waits."""
+    """Clocks of a stream; tests replace them."""
 
-    boot: Callable[[], float] = boot_time  # [s] counts suspend, and nobody sets it
+    boot: Callable[[], float] = boot_time  # [s] runs during suspend and is never set
     wall_ns: Callable[[], int] = time.time_ns
     sleep: Callable[[float], None] = time.sleep
 
 
 class PressureStream:
-    """Drives a device while `poll` is called again and again. One thread uses it.
+    """Drives a device; one thread calls `poll` in a loop.
 
-    A cycle reads the device, decides, and writes. What is written follows from what the device was just seen to hold:
-    a device that vented, was reset, has another master or was out of contact for too long is lost. A lost device is
-    opened again, and filled from zero once it has answered and a command near zero has come.
+    A cycle reads the device, decides, and writes. Each write is based on the state just read: a device that vented, was
+    reset, has another master or was out of contact for too long counts as lost. The stream reopens a lost device, and
+    fills it from zero once it has answered and a command near zero has arrived.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class PressureStream:
         self.names, self.limits = list(names), limits  # of the chambers
         self.about, self.watchdog = device.about, device.watchdog
         self.late_writes_excluded = device.late_writes_excluded
-        self.losses, self.last_loss = 0, ''  # of the device; and why
+        self.losses, self.last_loss = 0, ''  # of the device; the reason
         self._time = clock or Clock()
         self.health = StreamHealth(device.sequence_bits)
         self.clock = DeviceClock()
@@ -73,15 +73,15 @@ class PressureStream:
         self._connections = 0
         self._output: Array = self._guard.step(t)
         self._tolerance = _ASTRAY * limits.largest
-        self._followed_t: Array = np.full(len(names), np.inf)  # when each chamber last had what was put out
+        self._followed_t: Array = np.full(len(names), np.inf)  # when each chamber was last near its set point
 
     def arm(self) -> None:
-        """Follow commands of the next publisher from now on."""
+        """Follow the commands of the next publisher from now on."""
         self._master.forget()
         self._guard.arm()
 
     def disarm(self) -> None:
-        """Vent along the ramp and follow nothing."""
+        """Vent along the ramp and stop following commands."""
         self._master.forget()
         self._guard.disarm()
 
@@ -90,25 +90,25 @@ class PressureStream:
         self._guard.stop()
 
     def command(self, command: Command) -> None:
-        """Hand a command to the guard, unless it comes from a second publisher or its age is unknown."""
+        """Pass a command to the guard, unless it comes from a second publisher or its age is unknown."""
         problem = self._hear(command)
         self._stamps.look()
         decided_t = self._stamps.time_of(command.stamp_ns)
         if not problem and math.isinf(decided_t):
-            problem = 'command with a stamp of the future, or the clock of this computer was set'
+            problem = 'command stamp is in the future, or the clock of this computer was set'
         if problem:
             self._guard.refuse(problem)
         else:
             self._guard.command(command.heard_t, command.pressure, command.heard_t - decided_t)
 
     def refuse(self, command: Command, reason: str) -> None:
-        """Vent because of a command that cannot be followed, whatever it wants; its publisher counts all the same."""
+        """Vent because of an invalid command, which still counts for its publisher."""
         self._guard.refuse(self._hear(command) or reason)
 
     def poll(self, take_commands: Callable[[], None] = lambda: None) -> list[Measured]:
-        """Wait for the next cycle, read the device, write what the guard allows, return what was measured.
+        """Wait for the next cycle, read the device, write the output of the guard, return the measurements.
 
-        take_commands: calls `command` and the like; called once, after the device was read.
+        take_commands: passes on commands and requests; called once, after reading the device.
         """
         self._time.sleep(max(self._schedule.due - self._time.boot(), 0.0))
         t = self._time.boot()
@@ -127,13 +127,13 @@ class PressureStream:
         except DeviceError as error:
             self._lose(str(error))
             return []
-        except Exception as error:  # a mistake of ours must not leave the chambers filled either
+        except Exception as error:  # a bug must not leave the chambers filled
             self._lose(f'internal error: {error!r:.200}')
             return []
         return measured
 
     def close(self) -> None:
-        """Vent along the ramp and disconnect; what the ramp has left after twice its time falls at once."""
+        """Vent along the ramp and disconnect; after twice the ramp time, vent the rest at once."""
         self.disarm()
         end = self._time.boot() + 2.0 * self.limits.ramp_time
         while self._output.any() and not self.error and self._time.boot() < end:
@@ -141,7 +141,7 @@ class PressureStream:
         self._device.close()
 
     def status(self) -> Status:
-        """Judge the device and the commands. The line changes only with the state."""
+        """Return the status of device and commands. The message changes only with the state."""
         guard, reason = self._guard, self._guard.reason
         late = self._time.boot() - self._followed_t > _ASTRAY_S
         values = self.health.report(self._time.boot()) | {
@@ -159,17 +159,17 @@ class PressureStream:
         level = ERROR if guard.is_stopped else WARN if guard.is_armed and reason else OK
         line = f'vented: {reason}' if reason else 'following commands'
         if late.any():
-            return Status(max(level, WARN), f'{line}; measured far from what was put out', values)
+            return Status(max(level, WARN), f'{line}; measured pressure far from its set point', values)
         return Status(level, line, values)
 
     def _hear(self, command: Command) -> str:
         return self._master.hear(command) if self._guard.is_armed else ''
 
     def _take(self, readings: list[Reading]) -> list[Measured]:
-        """Count readings, and hand the new ones to the guard."""
+        """Count readings, and pass the new ones to the guard."""
         t = self._time.boot()
         self.health.malformed = self._device.malformed
-        if readings and self.error:  # it answers: now it may be filled
+        if readings and self.error:  # it answers, so it may be filled
             self.error = ''
             self._followed_t[:] = t
         if t - self._opened_t > _STEADY_S:
@@ -181,7 +181,7 @@ class PressureStream:
         return [self._measured(reading) for reading in new]
 
     def _decide(self) -> Array:
-        """Return what to write now [Pa]."""
+        """Return the set points to write now [Pa]."""
         self._output = self._guard.step(self._time.boot())
         if self.error:
             self._guard.lost()

@@ -1,1 +1,1 @@
-"""The virtual rig: a finely divided robot in MuJoCo behind the devices' own network protocols."""
+"""The virtual rig: a finely divided MuJoCo robot behind the network protocols of its devices."""

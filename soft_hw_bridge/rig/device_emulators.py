@@ -1,4 +1,4 @@
-"""What each device measures of the plant, and the emulator that speaks for it."""
+"""Virtual devices: measurements of the plant, and their emulators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from soft_hw_bridge.rig.config import FtConfig, MocapConfig, PressureConfig, Str
 from soft_hw_bridge.rig.mujoco_model import sensor_site
 from soft_hw_bridge.rig.plant import Plant
 
-TIME_TOLERANCE = 1e-6  # [s] for times that have been added up
+TIME_TOLERANCE = 1e-6  # [s] rounding error of summed times
 
 _TERMINALS: dict[str, type[Terminal]] = {
     'generic': GenericTerminal,
@@ -41,37 +41,37 @@ _TERMINALS: dict[str, type[Terminal]] = {
 
 
 class HostClock(ABC):
-    """The clock of the computer the devices are connected to, and the plant's time on it."""
+    """Clock of the host computer, and the time of the plant on it."""
 
     @abstractmethod
     def start(self, t: float) -> None:
-        """Let the plant's time be t [s] now."""
+        """Set the current time of the plant to t [s]."""
 
     @abstractmethod
     def now_ns(self) -> int: ...
 
     @abstractmethod
     def at_ns(self, t: float) -> int:
-        """Return the host's time when the plant's is t [s]."""
+        """Return the host time at plant time t [s]."""
 
 
 class Device(ABC):
-    """Samples the plant at its rate and hands each sample to its emulator when the delay is over."""
+    """Samples the plant at its rate and passes each sample to its emulator after the delay."""
 
-    has_thread = True  # of the emulator, to answer by itself
+    has_thread = True  # the emulator answers in its own thread
 
     def __init__(
         self, config: StreamConfig, plant: Plant, emulator: Any, ports: dict[str, int], seed: int
     ) -> None:
         self.plant = plant
         self.emulator = emulator
-        self.ports = ports  # by the names of the parameters
+        self.ports = ports  # by parameter name
         self.random = np.random.default_rng(seed)
         self._stream = config
-        self.due = 0.0  # [s] when it samples or sends next
+        self.due = 0.0  # [s] time of the next sample or packet
         self._taken = 0  # samples
-        self._measured: Any = None  # the last that it measured
-        self._waiting: deque[tuple[float, Any]] = deque()  # samples and when they were taken
+        self._measured: Any = None  # last measurement
+        self._waiting: deque[tuple[float, Any]] = deque()  # samples and their times
         self.clear()
 
     @property
@@ -81,24 +81,24 @@ class Device(ABC):
 
     @abstractmethod
     def measure(self) -> Any:
-        """Return what it sees now."""
+        """Return a measurement of the present state."""
 
     @abstractmethod
     def send(self, t: float, sample: Any) -> None:
-        """Hand over a sample that was taken at time t [s] of the plant."""
+        """Pass a sample of plant time t [s] to the emulator."""
 
     def serve(self) -> None:
-        """Answer what has arrived."""
+        """Answer requests that have arrived."""
         if not self.has_thread:
             self.emulator.serve()
 
     def clear(self) -> None:
-        """End all faults but the usual losses."""
+        """Remove all faults except the configured losses."""
         self.faults.clear()
         self.faults.drop = self._stream.drop
 
     def tick(self, t: float) -> None:
-        """Do what is due at time t [s]."""
+        """Sample and send what is due at time t [s]."""
         rate, delay, waiting = self._stream.rate, self._stream.delay, self._waiting
         reached = t + TIME_TOLERANCE
         if self._taken / rate <= reached:
@@ -118,20 +118,20 @@ class Device(ABC):
 
 
 def noise(random: np.random.Generator, sigma: Array) -> Iterator[Array]:
-    """Yield noise of these standard deviations, drawn many at a time: the call costs more than the numbers."""
+    """Yield noise with these standard deviations, drawn in blocks to save calls."""
     while True:
         yield from sigma * random.standard_normal((256, sigma.size))
 
 
 class Mounted:
-    """Sensors S on the plant that tell their pose."""
+    """Pose sensors S on the plant."""
 
     def __init__(self, plant: Plant, sensors: Sequence[Sensor]) -> None:
         self.names = [sensor.name for sensor in sensors]
         self._sites = np.array([plant.model.site(sensor_site(sensor)).id for sensor in sensors], dtype=int)
         self._site_xpos = plant.data.site_xpos
         self._half_turns, self._quat_WS = np.ones((2, len(sensors), 4))  # MuJoCo has w first
-        R_WS = [plant.data.site_xmat[site] for site in self._sites]  # each the place where MuJoCo writes it
+        R_WS = [plant.data.site_xmat[site] for site in self._sites]  # views of MuJoCo's own arrays
         self._rotations = list(zip(R_WS, self._half_turns, self._quat_WS, strict=True))
 
     def measured(self, config: MocapConfig | ViveConfig, random: np.random.Generator) -> dict[str, Pose]:
@@ -195,7 +195,7 @@ class Vive(Device):
 
 
 class Ft(Device):
-    """Reads the wrench on the robot at its base: torque and force about the sensor S, in its axes."""
+    """Measures the wrench on the robot at its base: torque and force about the sensor S, in its axes."""
 
     def __init__(self, config: FtConfig, plant: Plant, sensor: Sensor, seed: int) -> None:
         if sensor.frame != 'base':
@@ -204,7 +204,7 @@ class Ft(Device):
             )
         R_SB, (x, y, z) = Rotation.from_euler('xyz', sensor.rpy).inv().as_matrix(), sensor.position
         cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-        # Force and torque about S, of torque and force at B.
+        # Force and torque about S from torque and force at B.
         self._readings = np.block([[np.zeros((3, 3)), R_SB], [R_SB, -R_SB @ cross]])
         sigma = np.repeat([config.noise_force, config.noise_torque], 3)
         box = NetFtEmulator(config.rate, rdt_port=config.port, http_port=config.http_port)
@@ -220,12 +220,12 @@ class Ft(Device):
         self.emulator.send(*sample)
 
     def skip(self, seconds: float) -> None:
-        """Go on counting while the plant stands still: its samples are the only clock that the box has."""
+        """Keep counting while the plant stands still: the sample count is the only clock of the box."""
         self.emulator.skip(round(seconds * self._stream.rate))
 
 
 class Valves(Device):
-    """Pressure I/O: `command` is what the valves were told last."""
+    """Pressure I/O: `command` has the last set points."""
 
     def __init__(self, config: PressureConfig, plant: Plant, seed: int) -> None:
         sigma = config.noise * plant.description.actuation.pressure_max
@@ -235,14 +235,14 @@ class Valves(Device):
             terminal.pascal = config.scale
         if terminal.valves < self.command.size:
             raise ValueError(
-                f'terminal {config.terminal} has {terminal.valves} valves, wanted {self.command.size}'
+                f'terminal {config.terminal} has {terminal.valves} valves, the robot needs {self.command.size}'
             )
         server = ModbusEmulator(terminal, config.port)
         super().__init__(config, plant, server, {'port': server.port}, seed)
         self._noise = noise(self.random, np.full(self.command.size, sigma))
 
     def measure(self) -> list[float]:
-        """Return what the sensors show, which is nothing below ambient."""
+        """Return the sensor readings, which are never below ambient."""
         self.command = np.array(self.emulator.commanded()[: self.command.size])
         return np.maximum(self.plant.pressure + next(self._noise), 0.0).tolist()
 

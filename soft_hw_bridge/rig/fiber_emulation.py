@@ -1,4 +1,4 @@
-"""A fiber along the body of the plant, behind any of the protocols of shape sensors."""
+"""A fiber along the body of the plant, served with any of the shape sensor protocols."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from soft_hw_bridge.rig.plant_centerline import Centerline
 
 
 class Curve(NamedTuple):
-    """What there is to measure at n places; F is the sensor's frame, C the cross-section's, both z along."""
+    """True shape at n places; F is the frame of the sensor, C that of the cross-section, both with z along."""
 
     s: Array  # [m] (n,)
     p_FC_F: Array  # [m] (n, 3)

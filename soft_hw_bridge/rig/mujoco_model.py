@@ -1,14 +1,14 @@
-"""From a robot file to a MuJoCo model with many more joints than the robot's own model has coordinates.
+"""Build a MuJoCo model from a robot file, with many more joints than the robot's model has coordinates.
 
-Every segment is cut in three pieces, each a small copy of the segment with its joint in it [Wang, sec. IV-A.4]:
+Each segment consists of three pieces, small copies of the segment with its joint [Wang, sec. IV-A.4]:
 
     arc, universal  half a piece, two crossed hinges (and a slide if it can stretch), half a piece
     hinge           one hinge, then the piece
-    disc            not cut: two crossed hinges for the thread, a ball joint for the disc, tendons for the springs
+    disc            one piece: two crossed hinges for the thread, a ball joint for the disc, tendons for the springs
 
-Springs in series: each of k cuts has k times the stiffness and damping of the whole, so a couple at the tip bends the
-segment as the file says. The mass is spread evenly over the pieces, as cylinders; what the file says about the lumping
-of a model's mass (placement, joint_mass_fraction, com_distance) is not read.
+Springs in series: each of the k cuts has k times the stiffness and damping of the segment, so a couple at the tip bends
+the segment as the file says. The mass is spread evenly over the pieces, as cylinders; the plant ignores how a model
+lumps the mass (placement, joint_mass_fraction, com_distance).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.segments import Segment
 from soft_dynamics.segments.rig_parts import CutJoint, DiscOnThread, Hinges, Pieces, RigidBody
 
-CUTS = 3  # of a segment
-SLENDERNESS = 0.25  # radius over length of a segment whose file gives no radius
-THREAD_MASS = 1e-3  # of a thread, in masses of its disc
+CUTS = 3  # per segment
+SLENDERNESS = 0.25  # radius over length, for segments without a radius in the file
+THREAD_MASS = 1e-3  # of a thread, relative to its disc
 STEEL = 7850.0  # [kg/m^3]
 TIP_LOAD = 'tip_load'  # name of the body
 
@@ -39,7 +39,7 @@ _CYLINDER, _CAPSULE, _SPHERE = (
     mujoco.mjtGeom.mjGEOM_CAPSULE,
     mujoco.mjtGeom.mjGEOM_SPHERE,
 )
-_ROBOT, _OBSTACLE = 1, 2  # bits of contact: the robot touches obstacles, never itself
+_ROBOT, _OBSTACLE = 1, 2  # contact bits: the robot collides with obstacles, not with itself
 X, Y, Z = np.eye(3)
 Z_TO_Y = Rotation.from_euler('x', -90, degrees=True)
 NO_TURN = Rotation.identity()
@@ -48,16 +48,16 @@ _AXES = {'x': X, 'y': Y, 'z': Z}
 
 
 class Law(NamedTuple):
-    """What a joint of the plant resists with: k x + k3 x^3 + d xd, x from its rest."""
+    """Resistance of a joint of the plant: k x + k3 x^3 + d xd, with x measured from rest."""
 
     k: float = 0.0
     k3: float = 0.0
-    d: tuple[float, ...] = (0.0,)  # of each of its freedoms
+    d: tuple[float, ...] = (0.0,)  # of each degree of freedom
     rest: float = 0.0
 
 
 class Share(NamedTuple):
-    """The joints that together turn or stretch by scale * (q - straight), q a coordinate of the robot's model."""
+    """Joints that together rotate or stretch by scale * (q - straight), for a coordinate q of the robot's model."""
 
     scale: float
     straight: float
@@ -76,7 +76,7 @@ class Span(NamedTuple):
 
 @dataclass
 class Cursor:
-    """Where the next piece begins: a point of a body, and the arc length there."""
+    """Start of the next piece: a point of a body, and its arc length."""
 
     body: Any
     p: Array
@@ -85,14 +85,14 @@ class Cursor:
 
 @dataclass
 class Blueprint:
-    """A model under construction and what the plant needs to know of it."""
+    """A model under construction, and its data for the plant."""
 
     spec: Any
     obstacles: bool
-    laws: dict[str, Law] = field(default_factory=dict)  # by joint
+    laws: dict[str, Law] = field(default_factory=dict)  # by joint name
     tendons: dict[str, tuple[float, float]] = field(default_factory=dict)  # stiffness, rest length
     spans: list[Span] = field(default_factory=list)
-    frames: dict[str, Cursor] = field(default_factory=dict)  # of the file; a site bears the name
+    frames: dict[str, Cursor] = field(default_factory=dict)  # of the file; a site has the name
     disc_radius: float = 0.0  # of the last disc
     cuts: dict[str, list[Share]] = field(default_factory=dict)  # by segment, in the order of its coordinates
 
@@ -114,9 +114,9 @@ class Blueprint:
 
 
 def blueprint(robot: Description, tip_load: float = 0.0, obstacle: tuple[float, ...] = ()) -> Blueprint:
-    """Draw the robot in the world of ROS.
+    """Build the robot in the world of ROS.
 
-    tip_load [kg]: a steel ball at the tip, on top of what the file says. obstacle: fixed in the world, a sphere
+    tip_load [kg]: a steel ball at the tip, in addition to the file. obstacle: fixed in the world, a sphere
     (x, y, z, radius) or a capsule (x, y, z of both ends, radius) [m].
     """
     spec = mujoco.MjSpec()
@@ -153,7 +153,7 @@ def blueprint(robot: Description, tip_load: float = 0.0, obstacle: tuple[float, 
 
 
 def sensor_site(sensor: Sensor) -> str:
-    """Return the name of the site where a sensor is."""
+    """Return the name of the site of a sensor."""
     return f'{sensor.kind} {sensor.name}'
 
 
@@ -196,14 +196,14 @@ def _rigid(parent: Any, p: Array, mass: float, inertia: Any = ()) -> None:
 
 def _joint(plan: Blueprint, body: Any, name: str, kind: Any, axis: Array, law: Law) -> None:
     joint = body.add_joint(name=name, type=kind, axis=axis)
-    if law.k3 < 0.0:  # beyond the top of its force the spring would run away
+    if law.k3 < 0.0:  # beyond its maximum force the spring would be unstable
         top = np.sqrt(law.k / (-3.0 * law.k3))
         joint.limited, joint.range = True, [law.rest - top, law.rest + top]
     plan.laws[name] = law
 
 
 def _law(joint: CutJoint) -> Law:
-    """Return the law of one cut of a joint; all cuts together turn by scale * (q - straight)."""
+    """Return the law of one cut of a joint; all cuts together rotate by scale * (q - straight)."""
     c = joint.scale
     rest = c * (joint.rest - joint.straight)
     return Law(CUTS * joint.k / c**2, CUTS**3 * joint.k3 / c**4, (CUTS * joint.d / c**2,), rest / CUTS)
@@ -273,7 +273,7 @@ def _rigid_body(plan: Blueprint, cursor: Cursor, s: Segment, parts: RigidBody) -
 
 
 def _disc(plan: Blueprint, cursor: Cursor, s: Segment, parts: DiscOnThread) -> Cursor:
-    """Append a thread with hardly any mass and a disc; the dampers act on their rates as in `simulate`."""
+    """Append an almost massless thread and a disc; dampers act on their rates as in `simulate`."""
     (_alpha, beta, gamma, psi, phi), radius = parts.damping, parts.radius
     thread = cursor.body.add_body(pos=cursor.p)
     for name, axis in (('x', X), ('y', Y)):

@@ -1,4 +1,4 @@
-"""The robot of the virtual rig: pressures in, what is true of every frame out."""
+"""Plant of the virtual rig: set points in, true state of all frames out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANGULAR_FIRST = np.array([3, 4, 5, 0, 1, 2])
 
 
 class Follower(NamedTuple):
-    """Forces of the chambers that turn with the body they act on, at a point of it and in its axes."""
+    """Chamber forces that rotate with the body, at a point of it and in its axes."""
 
     body: int
     p: Array  # [m]
@@ -29,7 +29,7 @@ class Follower(NamedTuple):
 class Plant:
     """A finely divided MuJoCo robot with valves.
 
-    step [s]: of the integrator. tip_load and obstacle: see `mujoco_model`. W is the world of ROS, z up.
+    step [s]: step of the integrator. tip_load and obstacle: see `mujoco_model`. W is the world of ROS, z up.
     """
 
     def __init__(
@@ -40,21 +40,21 @@ class Plant:
         self.model = model = plan.compile()
         model.opt.timestep = step
         self.data = data = mujoco.MjData(model)
-        mujoco.set_mju_user_warning(lambda _: None)  # else MuJoCo writes a file; `step` reads the counters
+        mujoco.set_mju_user_warning(lambda _: None)  # prevents MuJoCo's log file; `step` reads the counters
         self.frame_names = ('base', *(segment.name for segment in robot.segments))
         self.pressure = np.zeros(len(robot.actuation.chambers))  # [Pa] in the chambers
         lag = robot.actuation.valve_lag
-        self._approach = 1.0 - math.exp(-step / lag) if lag > 0.0 else 1.0  # to the command, a step
+        self._approach = 1.0 - math.exp(-step / lag) if lag > 0.0 else 1.0  # towards the command, per step
         self._frames = np.array([model.site(name).id for name in self.frame_names])
         self._columns, self._followers = self._actuation()
         cubic = [(model.joint(name), law) for name, law in plan.laws.items() if law.k3]
         self._cubic = [
             (int(joint.dofadr[0]), int(joint.qposadr[0]), law.k3, law.rest) for joint, law in cubic
         ]
-        # MuJoCo makes a new array at each look at a field, of the same memory: these are looked at in every step.
+        # MuJoCo creates a new view at each access to a field; these fields are used in every step.
         self._applied, self._q = data.qfrc_applied, data.qpos
         self._bad_states, self._base_sensors = data.warning.number[_BAD_STATE], data.sensordata
-        mujoco.mj_forward(model, data)  # so that the base sensor reads something before the first step
+        mujoco.mj_forward(model, data)  # gives the base sensor a value before the first step
 
     @property
     def t(self) -> float:
@@ -62,7 +62,7 @@ class Plant:
         return float(self.data.time)
 
     def step(self, command: Array, steps: int = 1) -> None:
-        """Let time steps pass with these set points of the valves [Pa]."""
+        """Advance some steps with these set points of the valves [Pa]."""
         model, data, pressure = self.model, self.data, self.pressure
         for _ in range(steps):
             pressure += self._approach * (command - pressure)
@@ -74,14 +74,14 @@ class Plant:
                 raise NotConverged(self.t, self._q.copy(), reason)
 
     def advance(self, duration: float, command: Any = None) -> None:
-        """Let time pass with constant commands, by default none."""
+        """Advance with constant set points (default: zero)."""
         pressure = np.zeros(self.pressure.size) if command is None else as_array('command', command)
         if pressure.shape != self.pressure.shape:
             raise ValueError(f'command: expected shape {self.pressure.shape}, got {pressure.shape}')
         self.step(pressure, round(duration / self.model.opt.timestep))
 
     def load(self, mass: float) -> None:
-        """Hang another load on the tip [kg], beside what the robot file says; pose and rates stay."""
+        """Set the load at the tip [kg], in addition to the robot file; keeps pose and rates."""
         body, total = self.model.body(TIP_LOAD).id, self.description.tip_load + mass
         self.model.body_mass[body] = total
         self.model.body_inertia[body] = ball_inertia(total)
@@ -89,7 +89,7 @@ class Plant:
         mujoco.mj_step1(self.model, self.data)
 
     def place(self, q: Any, qd: Any = None) -> None:
-        """Take a pose of the model's segments: every cut has its share of a coordinate. Not for discs."""
+        """Set a pose of the model: each cut gets its share of a coordinate. Not for discs."""
         shares = [share for cuts in self.plan.cuts.values() for share in cuts]
         q = as_array('q', q)
         qd = np.zeros(len(shares)) if qd is None else as_array('qd', qd)
@@ -102,7 +102,7 @@ class Plant:
                 self.data.qvel[joint.dofadr] = scale * qd[j] / CUTS
         mujoco.mj_step1(self.model, self.data)
 
-    # ---- what is true --------------------------------------------------------------------------------------------
+    # ---- true state ----------------------------------------------------------------------------------------------
 
     def poses(self) -> Array:
         """X_WF (frames, 4, 4) in the order of `frame_names`."""
@@ -124,7 +124,7 @@ class Plant:
         return self._base_sensors[_ANGULAR_FIRST]
 
     def energy(self) -> float:
-        """Kinetic and potential energy [J]; the cubic part of springs is left out."""
+        """Kinetic and potential energy [J], without the cubic part of springs."""
         mujoco.mj_energyPos(self.model, self.data)
         mujoco.mj_energyVel(self.model, self.data)
         return float(self.data.energy.sum())
@@ -132,7 +132,7 @@ class Plant:
     # ---- inside --------------------------------------------------------------------------------------------------
 
     def _actuate(self) -> None:
-        """Apply the forces of the chambers, and of what is cubic in the springs."""
+        """Apply the forces of the chambers and of the cubic parts of springs."""
         applied, pressure, data = self._applied, self.pressure, self.data
         self._columns.dot(pressure, out=applied)
         for body, p, torque, force in self._followers:
@@ -143,7 +143,7 @@ class Plant:
             applied[dof] -= k3 * (self._q[coordinate] - rest) ** 3
 
     def _actuation(self) -> tuple[Array, list[Follower]]:
-        """Return constant forces per pressure on the joints (nv, chambers), and those that turn with a body."""
+        """Return constant forces per pressure on the joints (nv, chambers), and those that rotate with a body."""
         columns = np.zeros((self.model.nv, self.pressure.size))
         wrenches = {name: np.zeros((2, 3, self.pressure.size)) for name in self.frame_names}
         for k, chamber in enumerate(self.description.actuation.chambers):
@@ -168,6 +168,6 @@ class Plant:
         followers = [
             Follower(int(sites[name].bodyid[0]), sites[name].pos, *wrench)
             for name, wrench in wrenches.items()
-            if np.any(wrench) and self.model.body_weldid[sites[name].bodyid[0]]  # not on what cannot move
+            if np.any(wrench) and self.model.body_weldid[sites[name].bodyid[0]]  # not on fixed bodies
         ]
         return columns, followers

@@ -1,4 +1,4 @@
-"""The smooth curve through the plant's pieces, as a fiber along the body sees it."""
+"""The smooth curve through the pieces of the plant, as seen by a fiber along the body."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Centerline:
         self._weights = ((1 + 2 * x) * (1 - x) ** 2, x * (1 - x) ** 2, x**2 * (3 - 2 * x), x**2 * (x - 1))
 
     def frame(self) -> Array:
-        """Return the axes R_WL of the body where the first sample is; z along the body."""
+        """Return the axes R_WL of the body at the first sample; z along the body."""
         return np.asarray(self._data.site_xmat[self._start[self._span[0]]].reshape(3, 3))
 
     def points(self) -> Array:

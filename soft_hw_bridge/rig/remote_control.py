@@ -1,12 +1,12 @@
-"""The way into a running rig from outside its process: one JSON object per UDP datagram, on loopback.
+"""Remote control of a running rig: one JSON object per UDP datagram, on loopback.
 
     {"command": "fault", "device": "mocap", "set": {"silent": true}}   fields of emulators.faults.Faults
     {"command": "clear"}                                               or of one "device"
-    {"command": "load", "mass": 0.5}                                   hang another mass on the tip [kg]
-    {"command": "state"}                                               what is true of the plant
+    {"command": "load", "mass": 0.5}                                   set the mass at the tip [kg]
+    {"command": "state"}                                               true state of the plant
     {"command": "advance", "seconds": 0.5}                             pace `stepped` only
 
-The answer is an object too; what went wrong is in its "error".
+The answer is a JSON object; a failed request has an "error".
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from soft_hw_bridge.errors import UNREADABLE
 
 _MAX_DATAGRAM = 65535
 _LARGEST_REQUEST = 8192  # [bytes]
-_MOST_REQUESTS = 100  # answered in a row before time goes on
+_MOST_REQUESTS = 100  # answered in a row before time continues
 _LOOPBACK = '127.0.0.1'
 
 
 class ControlServer:
-    """Answers requests with `handle`, which raises ValueError for what it cannot do."""
+    """Answers requests with `handle`, which raises ValueError for invalid ones."""
 
     def __init__(self, port: int, handle: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self._handle = handle
@@ -43,13 +43,13 @@ class ControlServer:
         self.port: int = self._socket.getsockname()[1]
 
     def serve(self, until: float) -> None:
-        """Answer requests until a time of `time.monotonic`, at least those that have arrived, but for a flood."""
+        """Answer requests until a time of `time.monotonic`, and all that have arrived unless there are too many."""
         for _ in range(_MOST_REQUESTS):
             if not select.select([self._socket], [], [], max(until - time.monotonic(), 0.0))[0]:
                 return
             datagram, client = self._socket.recvfrom(_MAX_DATAGRAM)
             answer = json.dumps(self._answer(datagram)).encode()
-            with contextlib.suppress(OSError):  # a client that has gone
+            with contextlib.suppress(OSError):  # a client that is gone
                 self._socket.sendto(answer, client)
 
     def close(self) -> None:
@@ -63,13 +63,13 @@ class ControlServer:
             if not isinstance(request, dict):
                 raise ValueError(f'expected a JSON object, got {shown(request)}')
             return self._handle(request)
-        except UNREADABLE as error:  # wrong JSON and wrong values are ValueErrors
+        except UNREADABLE as error:  # invalid JSON and invalid values are ValueErrors
             self.refused += 1
             return {'error': one_line(str(error), 300)}
 
 
 class RigClient:
-    """Asks a rig on this computer; ValueError says what it refused, TimeoutError that it did not answer."""
+    """Client of a rig on this computer; ValueError if the rig rejects a request, TimeoutError without an answer."""
 
     def __init__(self, port: int, timeout: float = 10.0) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -95,17 +95,17 @@ class RigClient:
         self.request('fault', device=device, set=faults)
 
     def clear(self) -> None:
-        """Let all devices work again."""
+        """Remove the faults of all devices."""
         self.request('clear')
 
     def load(self, mass: float) -> None:
-        """Hang another mass on the tip [kg]; 0 takes it off."""
+        """Set the mass at the tip [kg]; 0 removes it."""
         self.request('load', mass=mass)
 
     def state(self) -> dict[str, Any]:
-        """Return what is true."""
+        """Return the true state of the plant."""
         return self.request('state')
 
     def advance(self, seconds: float) -> float:
-        """Let time pass and return the plant's."""
+        """Advance time and return the time of the plant [s]."""
         return float(self.request('advance', seconds=seconds)['t'])

@@ -1,4 +1,4 @@
-"""Plant and devices together, in time."""
+"""The virtual rig: plant and devices in time."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from soft_hw_bridge.rig.plant import Plant
 from soft_hw_bridge.rig.remote_control import ControlServer
 
 _NS = 1_000_000_000
-LATE = 0.03  # [s] behind by more than this the plant does not catch up: its time stood still
-REMEMBER = 5.0  # [s] a warning lasts
-MOST_TICKS = 5  # between two looks at the network
+LATE = 0.03  # [s] if it is later than this, the plant skips the time instead of catching up
+REMEMBER = 5.0  # [s] duration of a warning
+MOST_TICKS = 5  # between two polls of the network
 _MOST_MASS = 100.0  # [kg] at the tip
-_LONGEST_ADVANCE = 600.0  # [s] in one request; nothing else is answered meanwhile
-_LARGEST_JUMP = 1e6  # [s] of a device's clock
+_LONGEST_ADVANCE = 600.0  # [s] per request, which blocks other requests
+_LARGEST_JUMP = 1e6  # [s] of the clock of a device
 
 
 class RealClock(HostClock):
-    """The plant's time runs with the clock of this computer."""
+    """Plant time follows the clock of this computer."""
 
     def __init__(self) -> None:
         self._origin_ns = 0
@@ -47,7 +47,7 @@ class RealClock(HostClock):
 
 
 class SteppedClock(HostClock):
-    """The plant's time is all there is."""
+    """Plant time is the only time."""
 
     def __init__(self, plant: Plant) -> None:
         self._plant = plant
@@ -62,19 +62,19 @@ class SteppedClock(HostClock):
 
 
 class Rig:
-    """A virtual rig: open as soon as it is made; `run` lets it live, `close` ends it.
+    """A virtual rig. Its ports open at construction; `run` simulates, `close` ends it.
 
-    on_tick: called with the plant's time [s] after ticks: after each at the pace `stepped`.
+    on_tick: called with the plant time [s] after ticks; at pace `stepped` after each one.
     """
 
     def __init__(self, config: RigConfig, on_tick: Callable[[float], None] = lambda _: None) -> None:
         self.config = config
         self.plant = Plant(load_description(config.robot), config.step, config.tip_load, config.obstacle)
         self.clock = RealClock() if config.pace == 'real' else SteppedClock(self.plant)
-        self.devices: dict[str, Device] = {}  # those of the robot file: mocap, vive, fiber, ft; and pressure
-        self.slips = 0  # times the plant stood still because the computer was too slow
+        self.devices: dict[str, Device] = {}  # mocap, vive, fiber, ft (as in the robot file) and pressure
+        self.slips = 0  # how often the plant skipped time because the computer was too slow
         self._on_tick = on_tick
-        self._slip_t = float('-inf')  # of time.monotonic, the last one
+        self._slip_t = float('-inf')  # time.monotonic of the last slip
         self._control = ControlServer(config.control_port, self._handle)
         try:
             self._open()
@@ -84,7 +84,7 @@ class Rig:
 
     @property
     def ports(self) -> dict[str, Any]:
-        """Where everything listens, by device and parameter."""
+        """All ports, by device and parameter."""
         return {'control': self._control.port} | {name: device.ports for name, device in self.devices.items()}
 
     def __enter__(self) -> Rig:
@@ -100,9 +100,9 @@ class Rig:
         self._control.close()
 
     def run(self, is_stopped: Callable[[], bool]) -> None:
-        """Live until stopped.
+        """Simulate until stopped.
 
-        Raises NotConverged if the plant does.
+        Raises NotConverged if the plant diverges.
         """
         while self.config.pace == 'stepped' and not is_stopped():
             self._control.serve(time.monotonic() + TICK)
@@ -121,13 +121,13 @@ class Rig:
             self.tick(ticks)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass as fast as the computer can."""
+        """Advance as fast as the computer can."""
         for _ in range(round(seconds / TICK)):
             self._serve()
             self.tick()
 
     def tick(self, ticks: int = 1) -> None:
-        """Let ticks pass, of which only the last has something due."""
+        """Advance some ticks; only the last one may have something due."""
         command = self._valves.command if self._valves else self.plant.pressure
         self.plant.step(command, ticks * self.config.substeps)
         t = self.plant.t
@@ -137,7 +137,7 @@ class Rig:
         self._on_tick(t)
 
     def status(self) -> Status:
-        """Judge whether the computer is fast enough."""
+        """Return the status: whether the computer is fast enough."""
         values = {
             't [s]': f'{self.plant.t:.3f}',
             'slips': str(self.slips),
@@ -168,12 +168,12 @@ class Rig:
             self.devices['pressure'] = self._valves
 
     def _ticks_to_wait(self) -> int:
-        """How many ticks may be done together, because nobody outside would notice: to wake up is the dear part."""
+        """Number of ticks until a device is due; grouping them saves wake-ups."""
         due = min([device.due for device in self.devices.values()], default=0.0)
         return max(1, min(math.ceil((due - TIME_TOLERANCE - self.plant.t) / TICK), MOST_TICKS))
 
     def _slip(self, late: float) -> None:
-        """Let the plant go on from where it is, this many seconds late."""
+        """Continue from the present state, this many seconds late."""
         self.clock.start(self.plant.t)
         self.slips, self._slip_t = self.slips + 1, time.monotonic()
         if self._ft:
@@ -208,7 +208,9 @@ class Rig:
 
     def _advance(self, seconds: Any) -> dict[str, Any]:
         if self.config.pace != 'stepped':
-            raise ValueError("time advances by itself; start with the pace 'stepped' to advance it")
+            raise ValueError(
+                "time advances by itself at pace 'real'; start with pace 'stepped' to advance it"
+            )
         self.advance(_number('seconds', seconds, least=TICK, most=_LONGEST_ADVANCE))
         return {'t': self.plant.t}
 
@@ -227,7 +229,7 @@ class Rig:
         }
 
     def _writes(self) -> dict[str, Any]:
-        """Return how many writes of set points the terminal took, and the largest rise of a chamber in one [Pa]."""
+        """Return the number of set-point writes at the terminal, and the largest rise of a chamber in one [Pa]."""
         if self._valves is None:
             return {'writes': 0, 'largest_rise': 0.0}
         emulator = self._valves.emulator
@@ -236,7 +238,7 @@ class Rig:
 
 
 def set_faults(faults: Faults, values: Any) -> None:
-    """Set fields of the faults; ValueError names the first that cannot be."""
+    """Set fields of the faults; ValueError names the first invalid one."""
     defaults = {f.name: f.default for f in fields(Faults) if f.init and f.name != 'seed'}
     if not isinstance(values, dict) or not values:
         raise ValueError(f'set must name at least one of {", ".join(defaults)}, got {shown(values)}')
@@ -266,6 +268,6 @@ def _number(name: str, value: Any, least: float, most: float) -> float:
 def _only(sensors: list[Sensor]) -> Sensor:
     if len(sensors) > 1:
         raise ValueError(
-            f'sensors: the virtual rig has one of kind {sensors[0].kind!r}, the robot {len(sensors)}'
+            f'sensors: the virtual rig supports one of kind {sensors[0].kind!r}, the robot has {len(sensors)}'
         )
     return sensors[0]

@@ -1,1 +1,1 @@
-"""HTC Vive trackers, by serial number, through the calls of OpenVR."""
+"""HTC Vive trackers, identified by serial number, through OpenVR."""

@@ -1,4 +1,4 @@
-"""What a source of tracker poses has to offer; OpenVR is one."""
+"""Interface of a source of tracker poses, such as OpenVR."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Matrix34 = tuple[tuple[float, ...], ...]  # rotation and position, three rows of
 
 
 class TrackingState(Enum):
-    """How well a tracker is seen; only poses that are OK can be trusted."""
+    """Tracking quality; use only poses in state OK."""
 
     OK = 'tracked'
     OUT_OF_RANGE = 'out of range'
@@ -20,7 +20,7 @@ class TrackingState(Enum):
 
 
 class TrackerPose(NamedTuple):
-    """X_VT: the tracker T in the universe V of the tracking system (y up, -z forward, metres)."""
+    """X_VT: pose of the tracker T in the universe V of the tracking system (y up, -z forward, metres)."""
 
     serial: str
     state: TrackingState
@@ -28,7 +28,7 @@ class TrackerPose(NamedTuple):
 
 
 class VrBackend(Protocol):
-    """Trouble of any kind is a DeviceError; after one, `close` and `connect` again."""
+    """All methods raise DeviceError on failure; then call `close` and `connect` again."""
 
     def connect(self) -> None: ...
 
@@ -36,7 +36,7 @@ class VrBackend(Protocol):
         """Return the serial numbers of the trackers seen since `connect`."""
 
     def poses(self) -> list[TrackerPose]:
-        """Return where the trackers are at this moment."""
+        """Return the current poses of the trackers."""
 
     def close(self) -> None:
-        """Let go; allowed at any time, also twice."""
+        """Disconnect; may be called at any time, also twice."""

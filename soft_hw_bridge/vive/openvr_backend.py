@@ -1,4 +1,4 @@
-"""Trackers through OpenVR; needs the package `openvr` and a running SteamVR."""
+"""OpenVR backend; needs the package `openvr` and a running SteamVR."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from soft_hw_bridge.vive.backend import Matrix34, TrackerPose, TrackingState
 
 UNIVERSES = {'seated': 0, 'standing': 1, 'raw': 2}
 
-_BACKGROUND = 3  # application type that neither starts SteamVR nor keeps it alive
+_BACKGROUND = 3  # application type that does not start SteamVR or keep it alive
 _MAX_DEVICES = 64
 _LONGEST_SERIAL = 64  # characters
 _GENERIC_TRACKER = 3  # device class
@@ -29,12 +29,12 @@ _STATES = {
 
 
 class OpenVrBackend:
-    """The device index of a tracker changes when it reconnects, so it never leaves this class.
+    """Reads trackers by serial number; the device index of OpenVR changes when a tracker reconnects.
 
-    universe: key of UNIVERSES. module: stands in for the package `openvr`, imported otherwise.
+    universe: key of UNIVERSES. module: replaces the package `openvr` (default: import it).
     """
 
-    LOOK_AGAIN_S = 1.0  # for trackers whose activation went unnoticed
+    LOOK_AGAIN_S = 1.0  # search again for trackers whose activation event was missed
 
     def __init__(self, universe: str = 'standing', module: Any = None) -> None:
         if universe not in UNIVERSES:
@@ -65,7 +65,7 @@ class OpenVrBackend:
             raise DeviceError('SteamVR is not connected')
         self._system.getDeviceToAbsoluteTrackingPose(self._universe, 0.0, self._poses)
         if self._is_reordered():
-            return []  # no telling which pose is whose
+            return []  # it is unclear which pose belongs to which tracker
         return [_tracker_pose(serial, self._poses[index]) for index, serial in self._serials.items()]
 
     def close(self) -> None:
@@ -74,11 +74,11 @@ class OpenVrBackend:
             self._openvr.shutdown()
 
     def _is_reordered(self) -> bool:
-        """Handle the events; whether they changed which index is which tracker."""
+        """Handle the events; return whether the indices of the trackers changed."""
         is_changed = time.monotonic() - self._looked_t > self.LOOK_AGAIN_S
         while self._system.pollNextEvent(self._event):
             if self._event.eventType == _QUIT:
-                self._system.acknowledgeQuit_Exiting()  # or SteamVR ends this process
+                self._system.acknowledgeQuit_Exiting()  # otherwise SteamVR kills this process
                 raise DeviceError('SteamVR has quit')
             is_changed |= self._event.eventType in (_ACTIVATED, _DEACTIVATED)
         before = self._serials
@@ -87,7 +87,7 @@ class OpenVrBackend:
         return self._serials != before
 
     def _look(self) -> None:
-        """Find out anew which index is which tracker."""
+        """Update the map from index to serial number."""
         self._looked_t = time.monotonic()
         self._serials = {}
         for index in range(_MAX_DEVICES):
@@ -96,7 +96,7 @@ class OpenVrBackend:
             try:
                 serial = self._system.getStringTrackedDeviceProperty(index, _SERIAL_NUMBER)
             except self._openvr.error_code.OpenVRError:
-                continue  # gone since; found again later
+                continue  # disconnected meanwhile; the next search finds it again
             self._serials[index] = one_line(serial, _LONGEST_SERIAL)
 
 

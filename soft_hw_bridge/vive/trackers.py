@@ -1,4 +1,4 @@
-"""Poll the trackers, keep the connection, count, and turn the axes to REP 103."""
+"""Poll the trackers, reconnect, count, and convert the axes to REP 103."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from soft_hw_bridge.link.backoff import Backoff
 from soft_hw_bridge.link.stream_health import StreamHealth
 from soft_hw_bridge.vive.backend import Matrix34, TrackingState, VrBackend
 
-_MOST_TRACKERS = 64  # that are remembered; OpenVR has as many devices at a time
-_FIGURES = ('rate_hz', 'last_age_s', 'received', 'duplicate', 'malformed')  # that a tracker has
+_MOST_TRACKERS = 64  # remembered; OpenVR has at most this many devices at a time
+_FIGURES = ('rate_hz', 'last_age_s', 'received', 'duplicate', 'malformed')  # diagnostics of each tracker
 
 
 class Sample(NamedTuple):
-    """A tracker T in the world W: x forward, y left, z up."""
+    """Pose of a tracker T in the world W: x forward, y left, z up."""
 
     name: str
     stamp_ns: int
@@ -30,19 +30,19 @@ class Sample(NamedTuple):
 
 @dataclass
 class Tracker:
-    """What is known of one tracker. Polls that found the same pose again count as duplicate."""
+    """State of one tracker. A poll that finds the same pose again counts as duplicate."""
 
     health: StreamHealth = field(default_factory=StreamHealth)
     state: TrackingState = TrackingState.DISCONNECTED
-    untracked: int = 0  # polls that found no pose to trust
+    untracked: int = 0  # polls without a usable pose
     X_VT: Matrix34 = ()
 
 
 class Trackers:
-    """All trackers of a backend. Call `poll` at the rate you want poses at.
+    """All trackers of a backend. Call `poll` at the rate at which you want poses.
 
-    names: of trackers by serial number; one without a name goes by its serial number.
-    now_ns: the host clock that stamps the samples; a pose has no time of its own but that of the call.
+    names: name of each tracker by serial number; a tracker without a name keeps its serial number.
+    now_ns: the host clock that stamps the samples. OpenVR gives no time, so the stamp is the time of the call.
     """
 
     STALE_AFTER_S = 0.5
@@ -55,8 +55,8 @@ class Trackers:
     ) -> None:
         self.trackers: dict[str, Tracker] = {name: Tracker() for name in (names or {}).values()}
         self.reconnects = 0
-        self.refused = 0  # poses of trackers beyond the first _MOST_TRACKERS
-        self.problem = 'not connected yet'  # one line, empty while poses can be had
+        self.refused = 0  # poses of trackers after the first _MOST_TRACKERS
+        self.problem = 'not connected yet'  # one line, empty while poses are available
         self._backend = backend
         self._names = dict(names or {})
         self._now_ns = now_ns
@@ -68,7 +68,7 @@ class Trackers:
         self.problem = 'closed'
 
     def poll(self) -> list[Sample]:
-        """Return the poses that are new and can be trusted."""
+        """Return the new and usable poses."""
         t = time.monotonic()
         try:
             if self.problem and not self._reconnect(t):
@@ -94,7 +94,7 @@ class Trackers:
         return samples
 
     def status(self) -> Status:
-        """Judge the trackers. The line changes only with the state, the numbers are in the values."""
+        """Return the status. The message changes only with the state; numbers are in the values."""
         t = time.monotonic()
         trackers = sorted(self.trackers.copy().items())
         values: dict[str, object] = {'reconnects': self.reconnects, 'refused': self.refused}
@@ -127,9 +127,9 @@ class Trackers:
 def y_up_to_rep103(
     X_VT: Matrix34,
 ) -> tuple[tuple[float, float, float], tuple[float, float, float, float]]:
-    """Return position and quaternion with the axes of world and tracker renamed: -z is x, -x is y, y is z.
+    """Return position and quaternion with permuted axes of world and tracker: -z is x, -x is y, y is z.
 
-    p_WT = C p_VT,  R_WT = C R_VT C^T  with C that renaming; the vector part of the quaternion turns like p.
+    p_WT = C p_VT,  R_WT = C R_VT C^T  with the permutation C; the vector part of the quaternion transforms like p.
     """
     x, y, z = (row[3] for row in X_VT)
     qx, qy, qz, qw = from_rotation([row[:3] for row in X_VT]).tolist()
@@ -137,7 +137,7 @@ def y_up_to_rep103(
 
 
 def _take(tracker: Tracker, state: TrackingState, X_VT: Matrix34, t: float) -> bool:
-    """Count a pose; True if it is new and can be trusted."""
+    """Count a pose; True if it is new and usable."""
     tracker.state = state
     if state is not TrackingState.OK:
         tracker.untracked += 1

@@ -82,7 +82,7 @@ def test_a_slow_first_call_does_not_shorten_the_samples() -> None:
     ('arguments', 'reason'),
     [
         (['--only', 'nothing'], 'matches none of inverse.call'),
-        (['--only', '('], 'no regular expression'),
+        (['--only', '('], 'not a regular expression'),
         (['--json', 'no/such/folder/x.json'], 'no folder'),
         (['--quick', '--write-docs'], 'whole run'),
     ],

@@ -105,9 +105,9 @@ def test_a_killed_recorder_leaves_a_readable_bag(
     for k in range(20):
         states.publish(state(k))
     client.spin_for(2.0)  # twenty flushes, where one is needed
-    hint = 'nobody publishes /stat so far, did you mean /state?'
+    hint = 'no publisher of /stat yet, did you mean /state?'
     client.spin_until(lambda: hint in recorder.stderr, 'word about the topic that is not there')
-    assert 'nobody publishes /state' not in recorder.stderr
+    assert 'no publisher of /state' not in recorder.stderr
     assert recorder.stop(signal.SIGKILL) == -signal.SIGKILL
     with open_bag(path) as bag:
         assert indices([deserialize_message(m.data, SoftState) for m in bag.messages(['/state'])]) == list(
@@ -213,7 +213,7 @@ def test_a_latched_topic_keeps_as_much_as_ros2_bag_play() -> None:
         (PLAYER, {'bag': 'RUN', 'start': 9.0}, 'start must be < 0.490 s, the length of the bag, got 9.0'),
         (PLAYER, {'bag': 'RUN', 'rate': 0.0}, 'rate must be > 0, got 0.0'),
         (PLAYER, {'bag': 'RUN', 'topics': ['/other']}, 'has no topic /other; it has /state'),
-        (PLAYER, {'bag': 'CUT'}, 'is damaged, cut short or no rosbag2 bag'),
+        (PLAYER, {'bag': 'CUT'}, 'is damaged, truncated or not a rosbag2 bag'),
         (RECORDER, {'output': 'RUN'}, 'exists already'),
         (RECORDER, {'storage': 'csv'}, 'storage must be one of mcap, sqlite3, got csv'),
         (RECORDER, {'exclude': '('}, 'exclude is not a regular expression'),

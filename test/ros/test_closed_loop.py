@@ -189,7 +189,7 @@ def test_garbage_never_makes_a_command_outside_the_limits(loop: Loop, controller
         loop.until_ready()
     said = ''.join(loop.simulation.lines[first:])
     assert 'reference refused' in said
-    assert 'state with' in said or 'state that' in said
+    assert any(f'state {fault}' in said for fault in ('has', 'is not finite', 'jumps'))
     assert 'Traceback' not in said
     change(loop.node, controller, 'deactivate')
     change(loop.node, other, *(['configure'] if other == TASK else []), 'activate')
@@ -200,9 +200,7 @@ def stop_and_activate_bridge_again(loop: Loop) -> None:
     lines = loop.simulation.lines
     first = len(lines)
     assert loop.node.call(Trigger, 'pressure/emergency_stop', Trigger.Request()).success
-    loop.until(
-        lambda: any('chambers that stay empty' in line for line in lines[first:]), 'controller to notice'
-    )
+    loop.until(lambda: any('chambers stay empty' in line for line in lines[first:]), 'controller to notice')
     activate_bridge_again(loop)
 
 

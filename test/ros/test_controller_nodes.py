@@ -62,7 +62,7 @@ def activate(node: ControllerNode) -> None:
 
 
 def hear(node: ControllerNode, topic: str, message: Any) -> None:
-    """Let a reference reach the node, of an arm at rest."""
+    """Let a message reach the node, of an arm at rest."""
     (subscription,) = (s for s in node.subscriptions if s.topic_name == topic)
     data = serialize_message(message)
     node.loop.feed(State(boot_time(), ROBOT.rest, np.zeros(8)))
@@ -89,7 +89,7 @@ def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(
         node.trigger_configure()
     response = node._on_emergency_stop(None, Trigger.Response())
     assert response.success
-    assert 'not active, stopped all the same' in response.message
+    assert 'not active; stopped for the next activation' in response.message
     if not configured:
         node.trigger_configure()
     assert mode_when_active() is Mode.STOPPED
@@ -130,7 +130,7 @@ def test_a_trajectory_beyond_the_limits_or_too_large_is_refused(
     followed = node.loop._reference
     hear(node, '/reference/configuration', trajectory((0.01, [0.5] * 8)))
     assert node.refused == 1
-    assert 'reference refused: trajectory with a rate of segment1_theta1 beyond 20' in capfd.readouterr().err
+    assert 'reference refused: trajectory has a rate of segment1_theta1 beyond 20' in capfd.readouterr().err
     assert node.loop._reference is followed
     for points, refused in ((1900, 1), (2500, 2)):
         dense = trajectory(*((0.01 * k, [0.1] * 8) for k in range(1, points)))
@@ -150,7 +150,7 @@ def test_what_another_controller_commands_is_gone_on_from_within_limits_and_time
         (np.nan, 0.0, 50e3),
         (50e3, SAFETY.command_timeout + 0.01, 0.0),
     ):
-        node._on_command(command(pressure))
+        hear(node, '/pressure/command', command(pressure))
         assert node._commanded is not None
         node._commanded = node._commanded[0] - age, node._commanded[1]
         node.trigger_activate()
@@ -199,10 +199,10 @@ def test_losing_control_is_a_warning_and_a_stop_an_error_told_once_a_second(
     assert '[WARN]' in line
     assert 'venting: no state' in line
     assert not lines(0.02, Mode.FOLLOWING, '')
-    assert not lines(0.03, Mode.VENTING, 'state that jumps')
-    (line,) = lines(1.02, Mode.VENTING, 'state that jumps')
-    assert 'venting: state that jumps' in line
-    assert not lines(9.0, Mode.VENTING, 'state that jumps')
+    assert not lines(0.03, Mode.VENTING, 'state jumps')
+    (line,) = lines(1.02, Mode.VENTING, 'state jumps')
+    assert 'venting: state jumps' in line
+    assert not lines(9.0, Mode.VENTING, 'state jumps')
     (line,) = lines(9.0, Mode.STOPPED, 'emergency stop')
     assert '[ERROR]' in line
 
@@ -308,7 +308,7 @@ def test_the_tip_is_heard_from_whoever_sees_it_and_motion_capture_goes_first(
     def says(subscription: Any, frame: str) -> int:
         tips.clear()
         message.header.frame_id = frame
-        subscription.callback(message)
+        subscription.callback(serialize_message(message))
         return len(tips)
 
     assert says(vive, 'vive_world') == 1

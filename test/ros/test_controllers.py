@@ -72,7 +72,7 @@ class Arm:
         self.commands: list[ChamberPressures] = node.collect(ChamberPressures, 'pressure/command', COMMAND)
         node.create_timer(0.02, self._tell)
 
-    def _bend(self) -> None:
+    def bend(self) -> None:
         """Come a little nearer to where the last commands would hold it; a real one trembles, too."""
         p = np.asarray(self.commands[-1].pressure) if self.commands else np.zeros(16)
         held = 0.02 + np.linalg.solve(STIFFNESS, ROBOT.actuation(ROBOT.rest) @ p)
@@ -80,7 +80,7 @@ class Arm:
 
     def _tell(self) -> None:
         if self.alive:
-            self._bend()
+            self.bend()
             message = SoftState(
                 names=list(ROBOT.coordinate_names), q=float64s(self.q), qd=float64s(np.zeros(self.q.size))
             )
@@ -297,7 +297,7 @@ def test_a_bridge_that_does_not_follow_ends_the_reference(
     assert arm.highest > 20e3, process.stderr
     share = None if trouble == 'silence' else 0.0
     arm.until_vented()
-    told = 'no measured pressures for 0.5 s' if trouble == 'silence' else 'chambers that stay empty'
+    told = 'no measured pressures for 0.5 s' if trouble == 'silence' else 'chambers stay empty'
     assert told in process.stderr
     share = 1.0
     node.spin_for(1.0)
@@ -315,7 +315,7 @@ def test_a_bridge_that_does_not_follow_ends_the_reference(
         (
             CONFIGURATION,
             {'robot': 'fabric_arm', 'law': 'predictive'},
-            'robot fabric_arm: expected no discs, which the predictive law cannot linearise',
+            'robot fabric_arm: expected no discs; the predictive law cannot linearise them',
         ),
         (CONFIGURATION, {'law': 'best'}, "law must be feedback or predictive, got 'best'"),
     ],

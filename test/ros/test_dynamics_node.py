@@ -136,7 +136,7 @@ def test_a_bad_request_is_refused_with_the_reason(ask: Any) -> None:
         ({'q': Q, 'pressure': np.zeros(3)}, 'pressure: expected 1 x 16 = 16 numbers, got 3'),
         ({'q': np.full(8, math.nan)}, 'q: expected finite numbers, got nan at index [0]'),
         ({'q': Q, 'qd': np.full(8, -math.inf)}, 'qd: expected finite numbers, got -inf at index [0]'),
-        ({'q': Q, 'qd': np.full(8, 1e200)}, 'qd: expected numbers that the model can take, got 1e+200'),
+        ({'q': Q, 'qd': np.full(8, 1e200)}, 'qd: too large for the model, got 1e+200'),
         ({'q': Q, 'robot': 'hexapod'}, "no robot 'hexapod'; shipped are bending_actuator, fabric_arm, "),
         ({'q': Q, 'robot': 'x' * 5000}, 'File name too long'),
     ]:
@@ -221,5 +221,5 @@ def test_states_of_another_robot_are_not_predicted(ros_process: Any, ros_client_
     process = ros_process(NODE, {'predict': True, 'robot': 'bending_actuator'})
     states = ros_client_node.announce(SoftState, 'state', STATE)
     states.publish(SoftState(model='honeycomb_arm', names=['a'], q=[0.0], qd=[0.0]))
-    reason = 'refused: state: it is of honeycomb_arm, expected the coordinates of bending_actuator'
+    reason = 'refused: state: expected the coordinates of bending_actuator, got a state of honeycomb_arm'
     ros_client_node.spin_until(lambda: reason in process.stderr, 'warning')

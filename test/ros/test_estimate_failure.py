@@ -34,4 +34,4 @@ def test_a_failing_estimate_starts_anew(node: Any, error: Exception, monkeypatch
     node._on_silence()
     assert node._failures == 1
     assert node._estimator is not failing
-    assert 'the state is lost' not in node._status().message
+    assert 'lost the state' not in node._status().message

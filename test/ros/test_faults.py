@@ -1,6 +1,6 @@
 """Every fault of every device, bridges and virtual rig as processes: told, survived, and over when it ends.
 
-The documented behaviour is in docs/bridges.md. `pytest test/ros/test_faults.py -s` prints how long each took.
+docs/bridges/*.md describe the behaviour. `pytest test/ros/test_faults.py -s` prints how long each took.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ CASES = [
     damaged('ft', 'duplicate', 'duplicate'),
     Case('ft', RESTART, counter='reconnects'),
     Case('pressure', SILENT, ERROR, 'register', is_mute=True),
-    Case('pressure', FROZEN, WARN, 'measured far from what was put out'),
+    Case('pressure', FROZEN, WARN, 'measured pressure far from its set point'),
     Case('pressure', RESTART, counter='reconnects'),
     Case('serial', SILENT, ERROR, 'no measurement from', is_mute=True),
     Case('serial', FROZEN, ERROR, 'no measurement from', is_mute=True),

@@ -136,7 +136,7 @@ def test_strain_becomes_a_shape(ros_process: Any, listener: BridgeListener) -> N
     ('params', 'line'),
     [
         ({'protocol': 'luna'}, "protocol must be one of shp1, odisi, fbgs_strain, fbgs_shape, got 'luna'"),
-        ({'protocol': 'odisi'}, 'cores must be three or more and not in one line, to tell bending'),
+        ({'protocol': 'odisi'}, 'cores must be three or more and not collinear, to measure bending'),
     ],
 )
 def test_bad_parameter_is_one_line_and_exit_code_1(

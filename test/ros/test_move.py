@@ -107,7 +107,7 @@ def test_a_motion_is_sent_and_its_end_told(start: Callable[..., Arm], run: Run) 
     assert point.time_from_start.nanosec == 500_000_000
 
     arm.reach = 0.5
-    assert run('b=0.7', '--time', '0.5') == (1, 'tools.move: not there\nb: wanted 0.700, is 0.500\n')
+    assert run('b=0.7', '--time', '0.5') == (1, 'tools.move: goal not reached\nb: wanted 0.700, is 0.500\n')
     controller = 'tools.move: /configuration_controller'
     arm.refuse = True
     assert run('b=0.7', '--time', '30')[1].startswith(f'{controller} refused the motion')
@@ -130,7 +130,7 @@ def test_a_controller_of_another_kind_is_not_taken_for_the_one_that_is_needed(
     start('task_controller')
     assert run('b=0.3') == (
         1,
-        'tools.move: /configuration_controller does not run, but /task_controller\n',
+        'tools.move: /configuration_controller does not run; running: /task_controller\n',
     )
 
 

@@ -214,5 +214,5 @@ def test_played_commands_reach_no_set_point(
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp_ns, 10**9)
         played.publish(message)
         node.spin_for(0.01)
-    listener.until_level(b'\x01', 'command not from the last 0.2 s')
+    listener.until_level(b'\x01', 'command is not from the last 0.2 s')
     assert not any(valves.highest)

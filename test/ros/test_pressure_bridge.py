@@ -262,9 +262,9 @@ def test_unusable_commands_vent(
         (NAMES, [1e308] + [0.0] * (N - 1), 0.0, 'more than 2 times the largest pressure'),
         (NAMES[:-1], [50e3] * (N - 1), 0.0, 'other chambers'),
         ([*NAMES[:-1], 'wing'], [50e3] * N, 0.0, 'other chambers'),
-        (NAMES, [50e3] * N, None, 'without a stamp'),
+        (NAMES, [50e3] * N, None, 'command has no stamp'),
         (NAMES, [50e3] * N, 3.0, 'not from the last 0.2 s'),
-        (NAMES, [50e3] * N, -3.0, 'stamp of the future'),
+        (NAMES, [50e3] * N, -3.0, 'stamp is in the future'),
     ]:
         ros_client_node.spin_until(follows_zero, 'following zero')
         ros_client_node.spin_until(is_filled, 'set point')

@@ -53,7 +53,7 @@ def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(confi
             until_told(node, 'vented: disarmed')  # one that still starts would be killed
         response = node._on_emergency_stop(None, Trigger.Response())
         assert response.success
-        assert 'not active, stopped all the same' in response.message
+        assert 'not active; the stop holds after activation' in response.message
         if not configured:
             node.trigger_configure()
             until_told(node, 'vented: disarmed')
@@ -90,4 +90,4 @@ def test_a_command_that_is_read_while_the_device_is_given_up_harms_nobody() -> N
     node = SimpleNamespace(_device=device, _read=Reader())
     node._filled_in = lambda *command: PressureBridge._filled_in(node, *command)  # type: ignore[arg-type]
     PressureBridge._on_command(node, b'', {})  # type: ignore[arg-type]
-    assert refused == ['command that cannot be read: damaged']
+    assert refused == ['command failed to parse: damaged']

@@ -67,7 +67,10 @@ def test_help_says_what_a_node_is_for_and_explains_every_parameter(
     assert '--ros-args -p name:=value' in usage
     assert purpose == ' '.join(module.__doc__.split('\n\n')[0].split())
     rows = re.findall(r'^  (\S.*?)(?:  |\n)\s*(.*)$', parameters, re.MULTILINE)
-    assert ('realtime_priority:=0', 'an integer: of all threads (SCHED_FIFO), 1 to 99; 0: ordinary') in rows
+    assert (
+        'realtime_priority:=0',
+        'an integer: real-time priority of all threads (SCHED_FIFO), 1 to 99; 0: normal',
+    ) in rows
     assert len(rows) > 3
     assert [left for left, right in rows if not re.search(r': \S', right)] == []  # without a doc
 

@@ -192,7 +192,7 @@ def test_foreign_and_broken_states_are_refused_with_a_line(
     client.spin_until(lambda: markers, 'first picture', START_UP)
     measured = client.announce(SoftState, 'state', STATE)
     wrong = {
-        'refused: state: it is of other_arm, expected the coordinates of honeycomb_arm': SoftState(
+        'refused: state: expected the coordinates of honeycomb_arm, got a state of other_arm': SoftState(
             model='other_arm', names=['a'], q=float64s([0.0])
         ),
         'refused: state: q: expected finite numbers': state(robot, np.full(8, np.nan), 1.0),

@@ -126,5 +126,5 @@ def test_refusals() -> None:
         Allocation(robot, level=2.0)
     with pytest.raises(ValueError, match='weights: expected 8 numbers'):
         Allocation(robot, weights=np.ones(3))
-    with pytest.raises(ValueError, match='no chamber works'):
+    with pytest.raises(ValueError, match='no chamber acts'):
         Allocation(robot, weights=np.zeros(8))

@@ -26,7 +26,7 @@ def test_a_lie_vents_before_the_arm_is_at_full_pressure_for_long(name: str, lie:
     found = run(name, lie, BEGIN_T + 5.0)
     assert found.vented < (OF_DRIFT if 'drift' in lie.name else LONGEST)
     assert found.full < 0.5
-    assert 'state that' in found.reason
+    assert any(f'state {fault}' in found.reason for fault in ('is frozen', 'does not follow', 'jumps'))
 
 
 @pytest.mark.parametrize(('spread', 'load'), [(0.1, 0.0), (0.2, 0.5), (0.3, 0.0)])
@@ -57,7 +57,7 @@ def test_a_frozen_state_is_followed_again_once_it_moves(bench: Bench) -> None:
         memory = bench.loop.step(bench.t)
     assert memory.mode is not Mode.FOLLOWING
     assert 'frozen' in memory.reason
-    with pytest.raises(ValueError, match='no reference is taken: state that is frozen'):
+    with pytest.raises(ValueError, match='not ready: state is frozen'):
         bench.loop.present(bench.t)
     bench.run(300)
     bench.loop.follow(bench.t, bench.reference)

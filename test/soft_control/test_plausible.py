@@ -47,11 +47,9 @@ def test_what_all_the_air_does_is_plausible_and_several_times_that_is_not(name: 
         axis = np.eye(robot.nq)[k]
         for factor in (-7.0, 7.0):
             far = robot.rest + (8.0 * math.pi if turns else most) * factor * axis
-            assert fault_at(limits, far, 0.0 * axis).startswith(
-                f'state with {robot.coordinate_names[k]} more'
-            )
+            assert fault_at(limits, far, 0.0 * axis).startswith(f'state has {robot.coordinate_names[k]} more')
             fast = fault_at(limits, robot.rest, 5.0 * factor * fastest * axis)
-            assert fast.startswith(f'state with a rate of {robot.coordinate_names[k]}')
+            assert fast.startswith(f'state has a rate of {robot.coordinate_names[k]}')
 
 
 @pytest.mark.parametrize(
@@ -73,7 +71,7 @@ def test_limits_of_the_shipped_robots(name: str, coordinate: str, good: float, b
     robot = robot_of(name)
     limits, axis = Limits.of(robot), np.eye(robot.nq)[robot.coordinate_names.index(coordinate)]
     assert fault_at(limits, good * axis, 0.0 * axis) == ''
-    assert fault_at(limits, bad * axis, 0.0 * axis).startswith(f'state with {coordinate} more than')
+    assert fault_at(limits, bad * axis, 0.0 * axis).startswith(f'state has {coordinate} more than')
 
 
 def test_a_moving_base_has_rates_of_its_own_and_takes_the_tip_along() -> None:
@@ -117,4 +115,4 @@ def test_the_tip_may_go_no_further_than_the_robot_reaches(name: str) -> None:
     away = X_WT[:3, 3] - X_WB[:3, 3]
     for factor in (-3.0, 2.0):
         far = moved(X_WT, np.r_[np.zeros(3), (factor - 1.0) * away])
-        assert pose_reference_fault(limits, q, far, None, 0.0).startswith('reference further than')
+        assert pose_reference_fault(limits, q, far, None, 0.0).startswith('reference is more than')

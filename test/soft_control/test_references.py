@@ -61,8 +61,8 @@ def test_a_first_way_point_where_the_robot_is_may_have_time_zero() -> None:
 @pytest.mark.parametrize(
     ('times', 'points', 'message'),
     [
-        ([0.0, 1.0], POINTS[:2], 'give it time'),
-        ([0.0], [START.q], 'give it time'),
+        ([0.0, 1.0], POINTS[:2], 'set a later time'),
+        ([0.0], [START.q], 'set a later time'),
         ([1.0, 1.0], POINTS[:2], 'rising times'),
         ([-1.0, 1.0], POINTS[:2], 'rising times'),
         ([1.0, math.nan], POINTS[:2], 'rising times'),
@@ -79,7 +79,7 @@ def test_impossible_way_points_are_refused(
 
 
 def test_numbers_that_no_float_can_hold_are_refused() -> None:
-    with pytest.raises(ValueError, match='numbers too large for the time between them'):
+    with pytest.raises(ValueError, match='too far apart for the time between them'):
         JointPath(0.0, START, [10.0], POINTS[:1], RATES[:1], [[1e308, 0.0]])
 
 
@@ -93,22 +93,22 @@ def allowed(coordinate: list[float], rate: list[float]) -> Limits:
 def test_motions_beyond_the_limits_are_refused() -> None:
     path = JointPath(0.0, START, [0.1], [[2.0, 0.0]])
     path.check(allowed([3.0, 0.3], [50.0, 50.0]))
-    with pytest.raises(ValueError, match='trajectory with a rate of bend beyond 10'):
+    with pytest.raises(ValueError, match='trajectory has a rate of bend beyond 10'):
         path.check(allowed([3.0, 0.3], [10.0, 50.0]))
-    with pytest.raises(ValueError, match='trajectory with bend more than 1'):
+    with pytest.raises(ValueError, match='trajectory has bend more than 1'):
         path.check(allowed([1.0, 10.0], [50.0, 50.0]))
-    with pytest.raises(ValueError, match=r'trajectory with length more than 0\.3'):
+    with pytest.raises(ValueError, match=r'trajectory has length more than 0\.3'):
         JointPath(0.0, START, [0.1], [[0.0, 0.4]]).check(allowed([3.0, 0.3], [50.0, 50.0]))
 
 
 def test_the_motion_is_looked_at_between_way_points_however_close_they_are() -> None:
     rest = JointSample(*np.zeros((3, 2)))
     hop = JointPath(0.0, rest, [5.0, 5.001, 10.0], [[0.0, 0.0], [0.02, 0.0], [0.02, 0.0]], np.zeros((3, 2)))
-    with pytest.raises(ValueError, match='trajectory with a rate of bend beyond 10'):
+    with pytest.raises(ValueError, match='trajectory has a rate of bend beyond 10'):
         hop.check(allowed([3.0, 0.3], [10.0, 50.0]))
     for bad in (-1.0, 1.0):  # far away in between, although at rest in all way-points
         swing = JointPath(0.0, rest, [2.0], [[0.0, 0.0]], [[0.0, 0.0]], [[bad, 0.0]])
-        with pytest.raises(ValueError, match=r'trajectory with bend more than 0\.05'):
+        with pytest.raises(ValueError, match=r'trajectory has bend more than 0\.05'):
             swing.check(allowed([0.05, 0.3], [10.0, 50.0]))
 
 

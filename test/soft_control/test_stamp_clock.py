@@ -93,7 +93,7 @@ def test_a_wall_clock_that_is_set_makes_no_old_state_new(computer: Computer, ste
     for stamp in (last, computer.wall, last + 0.5 * TIMEOUT):
         computer.tell(stamp)
         assert computer.loop.step(computer.t).mode is not Mode.FOLLOWING
-        with pytest.raises(ValueError, match='no reference is taken: no state for'):
+        with pytest.raises(ValueError, match='not ready: no state for'):
             computer.refer()
 
 

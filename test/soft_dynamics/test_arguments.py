@@ -116,16 +116,12 @@ def test_numbers_too_large_for_the_model_are_refused(name):
     huge, small = np.full(robot.nq, 1e200), np.full(robot.nq, 0.01)
     with np.errstate(all='ignore'):
         for call in (robot.inverse_dynamics, robot.forward_dynamics, robot.linearize, robot.base_wrench):
-            with pytest.raises(
-                ValueError, match=r'^q: expected numbers that the model can take, got 1e\+200'
-            ):
+            with pytest.raises(ValueError, match=r'^q: too large for the model, got 1e\+200'):
                 call(huge, small, small)
-            with pytest.raises(
-                ValueError, match=r'^qd: expected numbers that the model can take, got 1e\+200'
-            ):
+            with pytest.raises(ValueError, match=r'^qd: too large for the model, got 1e\+200'):
                 call(small, huge, small)
         for call in (robot.mass_matrix, robot.gravity, lambda q: robot.jacobian(q, 'tip')):
-            with pytest.raises(ValueError, match=r'^q: expected numbers that the model can take'):
+            with pytest.raises(ValueError, match=r'^q: too large for the model'):
                 call(huge)
 
 
@@ -153,9 +149,9 @@ def test_the_module_lists_what_it_has():
 def test_a_robot_does_not_change():
     robot = sd.load('honeycomb_arm')
     for name in ('nq', 'name', 'description', 'anything'):
-        with pytest.raises(AttributeError, match='a robot does not change'):
+        with pytest.raises(AttributeError, match='a robot is immutable'):
             setattr(robot, name, 3)
-    with pytest.raises(AttributeError, match='a robot does not change'):
+    with pytest.raises(AttributeError, match='a robot is immutable'):
         del robot.nq
     assert copy.copy(robot).nq == robot.nq == 8
 

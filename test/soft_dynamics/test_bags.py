@@ -258,7 +258,7 @@ def test_a_truncated_bag_gives_one_line(tmp_path: Path, storage: str, suffix: st
     file = tmp_path / 'run' / f'run_0{suffix}'
     data = file.read_bytes()
     file.write_bytes(data[: int(kept * len(data))])
-    reason = 'is damaged, cut short or no rosbag2 bag'
+    reason = 'is damaged, truncated or not a rosbag2 bag'
     with pytest.raises(BagError, match=reason) as caught, open_bag(tmp_path / 'run') as bag:
         list(bag.messages())
     assert '\n' not in str(caught.value)
@@ -284,11 +284,11 @@ def foreign(tmp_path: Path, kind: str) -> Path:
     [
         ('missing', 'does not exist'),
         ('folder', 'is a folder without metadata.yaml'),
-        ('bad_metadata', 'is damaged, cut short or no rosbag2 bag'),
-        ('other_file_inside', 'is damaged, cut short or no rosbag2 bag'),
-        ('old.bag', 'is damaged, cut short or no rosbag2 bag: Unrecognized storage format'),
-        ('text.mcap', 'is damaged, cut short or no rosbag2 bag: File magic is invalid'),
-        ('text.db3', 'is damaged, cut short or no rosbag2 bag'),
+        ('bad_metadata', 'is damaged, truncated or not a rosbag2 bag'),
+        ('other_file_inside', 'is damaged, truncated or not a rosbag2 bag'),
+        ('old.bag', 'is damaged, truncated or not a rosbag2 bag: Unrecognized storage format'),
+        ('text.mcap', 'is damaged, truncated or not a rosbag2 bag: File magic is invalid'),
+        ('text.db3', 'is damaged, truncated or not a rosbag2 bag'),
     ],
 )
 def test_a_foreign_bag_gives_one_line(tmp_path: Path, kind: str, reason: str) -> None:

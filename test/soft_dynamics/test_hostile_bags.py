@@ -160,7 +160,7 @@ def test_pipes_and_folders_are_not_opened(tmp_path: Path, refusal: Callable[[Pat
         metadata = path / 'metadata.yaml'
         metadata.write_text(metadata.read_text().replace('run_0.mcap', 'pipe'))
         os.mkfifo(path / 'pipe')
-        assert "metadata.yaml names 'pipe', which is no file here" in refusal(path)
+        assert "metadata.yaml names 'pipe', which is not a file in this folder" in refusal(path)
         return
     path.mkdir()
     os.mkfifo(path / name)
@@ -199,9 +199,9 @@ def test_a_database_that_computes_is_refused(
         ('custom_data: null', f'custom_data: [{"a, " * 200_000}]', 'entries, found more'),
         ('custom_data: null', f'custom_data: {"a" * 3_000_000}', 'bytes, found more'),
         ('custom_data: null', 'custom_data: !!python/object:os.system x', 'tags'),
-        ('message_count: 20', 'message_count: 20\n    message_count: 21', 'stands in line'),
+        ('message_count: 20', 'message_count: 20\n    message_count: 21', 'duplicate key'),
         ('version: 9', f'version: {"9" * 5000}', 'characters, found more'),
-        ('run_0.mcap', '../../../etc/passwd', 'no file here'),
+        ('run_0.mcap', '../../../etc/passwd', 'not a file in this folder'),
         ('run_0.mcap', '{a: b}', 'damaged'),
     ],
 )

@@ -100,12 +100,12 @@ def test_three_mistakes_give_three_lines(tmp_path):
         ),
         (
             {'segments': [ARC, {**LINK, 'inertia': [1.0, 1.0, 5.0]}]},
-            'segments[1].inertia: expected principal moments >= 0 [kg m^2], none larger than the two others together, '
+            'segments[1].inertia: expected principal moments >= 0 [kg m^2], each at most the sum of the other two, '
             'found 1, 1, 5',
         ),
         (
             {'segments': [ARC, {**LINK, 'inertia': [1.0, 1.0, 1.0, 2.0, 0.0, 0.0]}]},
-            'segments[1].inertia: expected principal moments >= 0 [kg m^2], none larger than the two others together, '
+            'segments[1].inertia: expected principal moments >= 0 [kg m^2], each at most the sum of the other two, '
             'found -1, 1, 3',
         ),
         (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from real_recordings import RECORDINGS, needs_recordings
 
 from examples.real_data import asu_estimate
 from examples.real_data.asu_estimate import CONFIG, NOISE, STEP, Found
-from examples.real_data.data import SHARED
 from soft_estimation.differentiate.fixed_interval_smoother import smoothed
 
-FOLDER = SHARED / 'asu_two_segment_arm'
+FOLDER = RECORDINGS / 'asu_two_segment_arm'
 FLIPS = {  # at least, of each recording
     'apr_18_data_collect_1': 70,
     'apr_4_data_collect_1': 300,
@@ -19,10 +19,7 @@ FLIPS = {  # at least, of each recording
     'apr_4_data_collect_4': 0,
 }
 LATE = 0.1  # [s] more than stamps are off: over less, samples do not tell how fast they follow each other
-pytestmark = [
-    pytest.mark.real_data,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason='the recordings of the ASU arm are not here'),
-]
+pytestmark = [pytest.mark.real_data, needs_recordings]
 
 
 @pytest.fixture(scope='module', params=FLIPS)

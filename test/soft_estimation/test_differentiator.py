@@ -99,7 +99,7 @@ def test_a_light_tip_that_starts_fast_is_followed() -> None:
 
 def test_bodies_that_leave_a_segment_open_are_refused() -> None:
     arm = sd.load('honeycomb_arm')
-    with pytest.raises(ValueError, match='end of every soft segment; plate2, plate4 leave'):
+    with pytest.raises(ValueError, match='end of every soft segment; plate2, plate4 cannot determine'):
         PoseDifferentiator(arm, sensors=('plate2', 'plate4'))
 
 

@@ -70,5 +70,5 @@ def test_frames_are_carried_along_an_arc_without_twist() -> None:
         places, frames, *_ = frames_along(s, p, [0.1, 0.3])
         assert places == pytest.approx(ends, abs=1e-5)
         assert frames == pytest.approx(np.array(expected), abs=1e-4)
-    with pytest.raises(ValueError, match='not lost'):
+    with pytest.raises(ValueError, match='valid ones'):
         frames_along(s, np.full((301, 3), np.nan), [0.1])

@@ -56,7 +56,7 @@ def test_what_does_not_show_is_warned_of(bending) -> None:
     _truth, guess, recording = bending
     keys = ('*.stiffness', '*.damping', '*.mass', '*.gain')  # without gravity only their ratios show
     found = identify(problem_of(guess, [recording], 'least_squares', keys), options=Options(starts=1))
-    assert any('told apart' in line and '*.mass' in line for line in found.uncertainty.warnings)
+    assert any('cannot separate' in line and '*.mass' in line for line in found.uncertainty.warnings)
 
 
 SLOPES = [
@@ -185,7 +185,7 @@ def test_chambers_fill_and_vent_each_with_their_lag() -> None:
 
 
 MISTAKES = [
-    (('elbow.stiffness',), 'names no number'),
+    (('elbow.stiffness',), 'matches no number'),
     (('*.stiffness', 'link1.stiffness'), 'same number'),
     (('stiff ness',), 'expected name.field'),
     (('*.stiffness=2',), 'low:high'),
@@ -220,7 +220,7 @@ def test_of_a_robot_that_cannot_run_the_uncertainty_is_not_known(bending, monkey
     monkeypatch.setattr(Robot, 'linearize', Mock(side_effect=stop))
     found = identify(problem_of(truth, [recording], 'least_squares', SHARED))
     assert np.all(np.isnan(found.uncertainty.std))
-    assert found.uncertainty.warnings == (f'uncertainty is not known: {stop}',)
+    assert found.uncertainty.warnings == (f'no uncertainty: {stop}',)
 
 
 def found_at_once(problem, *_):

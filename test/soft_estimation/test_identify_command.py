@@ -52,7 +52,7 @@ def test_a_new_file_is_written_beside_the_old_one_and_not_twice(lab, capsys) -> 
 @pytest.mark.parametrize(
     ('more', 'text'),
     [
-        (['--fit', 'elbow.mass'], 'names no number'),
+        (['--fit', 'elbow.mass'], 'matches no number'),
         (['--window', '0'], 'window must be > 0'),
         (['--output', 'no/x.yaml'], 'no folder'),
         (['--seed', '-1'], 'seed must be >= 0, got -1'),
@@ -69,7 +69,7 @@ def test_a_mistake_is_one_line(lab, capsys, more, text) -> None:
 @pytest.mark.parametrize(
     ('more', 'text'),
     [
-        (['--fit', 'elbow.mass'], 'names no number'),
+        (['--fit', 'elbow.mass'], 'matches no number'),
         (['--trials', '0'], 'trials must be >= 1'),
         (['--method', 'mehl'], 'method mehl always finds the parameters of its table'),
     ],
@@ -115,7 +115,7 @@ def test_a_damaged_file_of_arrays_is_one_line(lab, capsys) -> None:
         (lab / 'run.npz').write_bytes(damaged)
         assert command(lab) == 2
         error = capsys.readouterr().err
-        assert 'run.npz: damaged, cut short or not a file of plain arrays' in error
+        assert 'run.npz: damaged, truncated or not a file of plain arrays' in error
         assert error.count('identify: ') == 1
 
 

@@ -10,14 +10,13 @@ import c3d
 import numpy as np
 import pytest
 import yaml
+from real_recordings import RECORDINGS, needs_recordings
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.bags import open_bag
 from soft_estimation.commands.import_recording import main
 from soft_estimation.importing import MappingError, load_mapping, mapping_names
 
-ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT.parent / 'shared' / 'data'
 CSV = """time,p1,p2,x,y,z,qx,qy,qz,qw,fx,fy,fz,tx,ty,tz,a1
 0.00,1.0,2.0,10,20,30,0,0,0,1,1,2,3,4,5,6,90
 0.01,1.5,2.5,11,20,30,0,0,0.6,0.8,1,2,3,4,5,6,90
@@ -208,11 +207,11 @@ def test_mistakes_with_c3d_files(bench: Bench) -> None:
     line = bench.refusal(content, 'run.c3d', topics=[wrong], time={})
     assert "run.c3d: mocap/tip/pose: no column 'Toe.x'; it has Tip 0.x, Tip 0.y" in line
     line = bench.refusal(content, 'run.c3d', topics=[{**BODY, 'unit': 'mm'}], time={})
-    assert 'mocap/tip/pose: the file is in m, the mapping says mm' in line
-    assert 'is damaged or no c3d file' in bench.refusal(
+    assert 'mocap/tip/pose: the file is in m, but the mapping says mm' in line
+    assert 'is damaged or not a c3d file' in bench.refusal(
         b'nothing like it' * 99, 'run.c3d', topics=[BODY], time={}
     )
-    assert 'is damaged or no c3d file' in bench.refusal(content[:700], 'run.c3d', topics=[BODY], time={})
+    assert 'is damaged or not a c3d file' in bench.refusal(content[:700], 'run.c3d', topics=[BODY], time={})
 
 
 # ---- mistakes --------------------------------------------------------------------------------------------------------
@@ -223,9 +222,9 @@ def test_mistakes_with_c3d_files(bench: Bench) -> None:
     [
         (
             ('0.02,1.5', '0.005,1.5'),
-            "line 4, column 'time': time does not rise, 0.01 s is followed by 0.005 s",
+            "line 4, column 'time': time must rise, but 0.005 s follows 0.01 s",
         ),
-        (('0.01,1.5', '0.00,1.5'), "line 3, column 'time': time does not rise, 0 s is followed by 0 s"),
+        (('0.01,1.5', '0.00,1.5'), "line 3, column 'time': time must rise, but 0 s follows 0 s"),
         (('0.01,1.5', 'nan,1.5'), "line 3, column 'time': expected a time, got nan"),
         (
             ('0.01,1.5,2.5', '0.01,1.5,nan'),
@@ -259,7 +258,7 @@ def test_empty_files_and_files_of_another_kind(bench: Bench) -> None:
     whole = gzip.compress(b't,p1,p2\n' + b'1,2,3\n' * 999)
     for damaged in (whole[: len(whole) // 2], whole[:20] + b'\xff' * 8 + whole[28:], whole[:-6] + b'wrong!'):
         assert 'cannot be read as text' in bench.refusal(damaged, 'run.csv.gz', topics=[PRESSURES])
-    assert 'neither a column of times nor a rate' in bench.refusal(CSV, topics=[PRESSURES], time={})
+    assert 'needs a column of times or a rate' in bench.refusal(CSV, topics=[PRESSURES], time={})
     line = bench.refusal(CSV, topics=[PRESSURES], only=[{'column': 'p1', 'value': 3.0}])
     assert 'only: no row has p1 = 3' in line
 
@@ -290,18 +289,18 @@ def test_all_mistakes_of_a_mapping_are_listed(tmp_path: Path) -> None:
     with pytest.raises(MappingError) as caught:
         load_mapping(path)
     assert len(caught.value.problems) == 3
-    with pytest.raises(FileNotFoundError, match=r'shipped are .*ethz_beam'):
+    with pytest.raises(FileNotFoundError, match=r'shipped: .*ethz_beam'):
         load_mapping('nothing')
 
 
 def test_the_robot_is_checked_on_request(bench: Bench) -> None:
     line = bench.refusal(CSV, 'run.csv', '--robot', 'honeycomb_arm', topics=[PRESSURES])
-    assert 'left is no chamber of honeycomb_arm; it has segment1_p1' in line
+    assert 'left is not a chamber of honeycomb_arm; it has segment1_p1' in line
     line = bench.refusal(CSV, 'run.csv', '--robot', 'honeycomb_arm', topics=[POSE])
-    assert 'mocap/tip/pose is no sensor of honeycomb_arm; it has mocap/plate0/pose' in line
+    assert 'mocap/tip/pose is not a sensor of honeycomb_arm; it has mocap/plate0/pose' in line
     chambers = {**PRESSURES, 'chambers': ['segment1_p1', 'segment1_p2'], 'unit': 'bar'}
     line = bench.refusal(CSV.replace('2.5', '25'), 'run.csv', '--robot', 'honeycomb_arm', topics=[chambers])
-    assert 'pressure/measured: 2.5e+06 Pa if it is in bar, but honeycomb_arm bears 2.5e+05 Pa' in line
+    assert 'pressure/measured: 2.5e+06 Pa if in bar; the limit of honeycomb_arm is 2.5e+05 Pa' in line
 
 
 def test_a_bag_is_never_written_over(bench: Bench) -> None:
@@ -328,12 +327,12 @@ REAL = [
 
 
 @pytest.mark.real_data
-@pytest.mark.skipif(not DATA.is_dir(), reason='no recordings of real robots in ../shared/data')
+@needs_recordings
 @pytest.mark.parametrize(('file', 'mapping', 'topic', 'seconds'), REAL, ids=[row[1] for row in REAL])
 def test_recordings_of_real_robots_become_bags(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, mapping: str, topic: str, seconds: float
 ) -> None:
-    assert main([str(DATA / file), mapping, '--out', str(tmp_path / 'bag')]) == 0
+    assert main([str(RECORDINGS / file), mapping, '--out', str(tmp_path / 'bag')]) == 0
     assert f'{seconds:.2f} s' in capsys.readouterr().out
     with open_bag(tmp_path / 'bag') as bag:
         assert bag.counts[topic] > 100
@@ -341,9 +340,9 @@ def test_recordings_of_real_robots_become_bags(
 
 
 @pytest.mark.real_data
-@pytest.mark.skipif(not DATA.is_dir(), reason='no recordings of real robots in ../shared/data')
+@needs_recordings
 def test_plates_of_the_two_segment_arm_never_turn_over(tmp_path: Path) -> None:
-    file = DATA / 'asu_two_segment_arm' / 'apr_18_data_collect_1.txt.gz'
+    file = RECORDINGS / 'asu_two_segment_arm' / 'apr_18_data_collect_1.txt.gz'
     assert main([str(file), 'asu_two_segment_arm', '--out', str(tmp_path / 'bag')]) == 0
     with open_bag(tmp_path / 'bag') as bag:
         for plate in ('base', 'mid', 'tip'):

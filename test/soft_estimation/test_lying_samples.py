@@ -58,7 +58,7 @@ def test_a_body_that_slips_by_three_centimetres_is_named_and_moves_the_state_lit
         assert f.bodies.lines() == [] or t >= 1.0
     (line,) = f.bodies.lines()
     assert line.startswith(f'mocap body {body}: ')
-    assert line.endswith('cm from where the model and the other bodies say')
+    assert line.endswith('cm from where the model and the other bodies place it')
     assert max(off[100:]) < 0.06
     assert max(off[140:]) < max(0.02, 1.5 * max(off[50:100]))
     assert f.resets == 0
@@ -117,9 +117,22 @@ def test_frozen_samples_are_refused(kind: str) -> None:
         feed(k * PERIOD)
     last = f.accepted_at
     f.feed_pressure(1.0, np.full(16, 1e3 + 0.06 * arm.description.actuation.pressure_max))
-    with pytest.raises(ValueError, match='frozen, the same to the last bit while the pressures move'):
+    with pytest.raises(ValueError, match='frozen, bit-identical while the pressures move'):
         feed(1.0)
     assert f.accepted_at == last
+
+
+def test_the_first_measured_pressures_are_no_motion(arm: sd.Robot) -> None:
+    """An arm that holds still under pressure is no frozen one when these are heard later than its poses."""
+    f, rng = ModelFilter(arm), np.random.default_rng(0)
+    X_WS, most = plates(arm, 0.1 * BENT, rng), arm.description.actuation.pressure_max
+    for k in range(4 * REPEATS):
+        if k >= 2 * REPEATS:
+            f.feed_pressure(k * PERIOD, np.full(16, 0.5 * most))
+        f.feed_poses(k * PERIOD, X_WS)
+    f.feed_pressure(1.0, np.full(16, 0.56 * most))
+    with pytest.raises(ValueError, match='frozen'):
+        f.feed_poses(1.0, X_WS)
 
 
 @pytest.mark.parametrize('lie', [lie for lie in LIES if lie.of_poses], ids=lambda lie: lie.name)

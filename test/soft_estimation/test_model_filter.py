@@ -341,7 +341,7 @@ def test_a_force_the_model_does_not_know_is_found(robot: sd.Robot) -> None:
 
 def test_misuse_is_refused(robot: sd.Robot) -> None:
     f = ModelFilter(robot)
-    with pytest.raises(ValueError, match='nothing was fed'):
+    with pytest.raises(ValueError, match='no sample yet'):
         f.estimate(0.0)
     with pytest.raises(ValueError, match='finite'):
         f.feed_pose(0.0, 'marker', np.full((4, 4), math.nan))

@@ -1,4 +1,4 @@
-"""What docs/estimation.md claims of the virtual rig, on shorter runs: a plant that is not the filter's model."""
+"""Accuracy on the virtual rig, whose plant differs from the model: shorter runs of docs/benchmarks/estimation.md."""
 
 from __future__ import annotations
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from real_recordings import RECORDINGS, needs_recordings
 
 from examples.real_data import asl_trunk, asu_arm, silicone_beam
 from examples.real_data.bar import bar_error
-from examples.real_data.data import SHARED
 from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.robot import load
 
-pytestmark = [
-    pytest.mark.real_data,
-    pytest.mark.skipif(not SHARED.is_dir(), reason='no recordings of real robots in ../shared/data'),
-]
+pytestmark = [pytest.mark.real_data, needs_recordings]
+ARM, TRUNK = RECORDINGS / 'asu_two_segment_arm', RECORDINGS / 'asl_trunk'
 
 
 def test_one_modulus_gives_frequency_and_sag_of_the_unloaded_and_the_loaded_beam() -> None:
-    data = SHARED / 'ethz_silicone' / 'beam'
+    data = RECORDINGS / 'ethz_silicone' / 'beam'
     real = {name: silicone_beam.measured(data / file) for name, (file, _) in silicone_beam.CASES.items()}
     beam = silicone_beam.fit(load_description(silicone_beam.ROBOT), real['unloaded'])
     for name, (_, mass) in silicone_beam.CASES.items():
@@ -38,13 +36,13 @@ def test_a_stiffer_beam_sags_less_and_swings_faster() -> None:
 
 
 def test_the_identified_arm_runs_freely_with_less_error_than_gains_and_a_lag() -> None:
-    robot, recording = load(asu_arm.ROBOT.with_name('asu_arm_identified.yaml')), asu_arm.recorded()
+    robot, recording = load(asu_arm.ROBOT.with_name('asu_arm_identified.yaml')), asu_arm.recorded(ARM)
     bar = np.degrees(bar_error(recording, recording, asu_arm.BENDS))
     assert np.all(asu_arm.model_error(robot.description, recording) < bar)
 
 
 def test_an_arm_fitted_to_the_second_half_of_a_recording_runs_freely_through_the_first() -> None:
-    whole = asu_arm.recorded()
+    whole = asu_arm.recorded(ARM)
     half = whole.duration / 2
     found = asu_arm.fit(load(asu_arm.ROBOT).description, whole.part(half, whole.duration))
     repeat = [1.7, 1.4]  # [deg] of gains and a lag on a repeated run
@@ -61,6 +59,6 @@ def test_disks_of_the_trunk_tell_its_bends() -> None:
 
 def test_the_trunk_follows_its_motors() -> None:
     """Disks and motors are of the same times; the fit itself takes a minute and is the command's."""
-    seen = asl_trunk.recorded('controlled_1_first100s').part(0.0, 20.0)
+    seen = asl_trunk.recorded(TRUNK).part(0.0, 20.0)
     assert np.all(bar_error(seen, seen, range(6)) < 0.5 * seen.q.std(0))
     assert np.all(np.isfinite(asl_trunk.free_run_error(load_description(asl_trunk.ROBOT), seen)))

@@ -246,10 +246,10 @@ def test_truncated_and_foreign_bags(tmp_path: Path, run: Path, arm: sd.Robot) ->
     shutil.copytree(run, cut)
     (file,) = cut.glob('*.mcap')
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    assert 'is damaged, cut short or no rosbag2 bag' in refusal(cut, arm)
+    assert 'is damaged, truncated or not a rosbag2 bag' in refusal(cut, arm)
     foreign = tmp_path / 'old.bag'
     foreign.write_bytes(b'#ROSBAG V2.0\n')
-    assert 'is damaged, cut short or no rosbag2 bag' in refusal(foreign, arm)
+    assert 'is damaged, truncated or not a rosbag2 bag' in refusal(foreign, arm)
     assert 'does not exist' in refusal(tmp_path / 'nowhere', arm)
 
 

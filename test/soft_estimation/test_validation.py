@@ -300,7 +300,7 @@ def test_the_module_runs_and_a_bag_cut_short_gives_no_traceback(run: Path, tmp_p
     done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f'validate: bag {cut}: is damaged, cut short or no rosbag2 bag')
+    assert line.startswith(f'validate: bag {cut}: is damaged, truncated or not a rosbag2 bag')
     assert [entry.name for entry in tmp_path.iterdir()] == ['cut']
 
 

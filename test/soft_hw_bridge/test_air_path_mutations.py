@@ -17,7 +17,7 @@ PRESSURE = 'soft_hw_bridge/pressure'
 RULES: dict[str, tuple[str, ...]] = {
     'I1 contact lease before a write': (
         'modbus_client.py',
-        'self._lease.check()  # the last thing before the kernel has it',
+        'self._lease.check()  # just before the kernel takes it',
         'pass',
     ),
     'I1 lease judged at each answer': (
@@ -141,7 +141,7 @@ SERIAL_RULES: dict[str, tuple[str, ...]] = {
     ),
     'contact lease before a write': (
         'serial_device.py',
-        'self._lease.check()  # the last thing before the kernel has it',
+        'self._lease.check()  # just before the kernel takes it',
         'pass',
     ),
 }

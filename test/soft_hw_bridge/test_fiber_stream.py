@@ -125,7 +125,7 @@ def test_trouble_is_told():
     try:
         shapes_of(device, send_points, stream)
         device.faults.untracked = frozenset({'fiber'})
-        unable = (WARN, 'the device says that it cannot measure')
+        unable = (WARN, 'the device reports that it cannot measure')
         shapes_of(device, send_points, stream, lambda _: stream.status()[:2] == unable)
         assert stream.invalid > 0
         device.faults.clear()

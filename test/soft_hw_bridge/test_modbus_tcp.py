@@ -25,16 +25,16 @@ def connected(port, timeout=10.0):
     [
         (b'', 'closed the connection'),
         (ANSWER[:-1], 'closed the connection'),
-        (ANSWER[:1] + b'\x02' + ANSWER[2:], 'to something else'),
-        (ANSWER[:6] + b'\x09' + ANSWER[7:], 'to something else'),
+        (ANSWER[:1] + b'\x02' + ANSWER[2:], 'belongs to another request'),
+        (ANSWER[:6] + b'\x09' + ANSWER[7:], 'belongs to another request'),
         (ANSWER[:7] + b'\x04' + ANSWER[8:], 'has function 4'),
         (ANSWER[:8] + b'\x02' + ANSWER[9:], 'asked for 2 registers from 7, got 2'),
         (bytes.fromhex('0001 0000 0005 01 03 02 0001'), 'asked for 2 registers from 7, got 1'),
         (bytes.fromhex('0001 0000 0003 01 83 06'), 'refused to read from register 7: device busy'),
         (bytes.fromhex('0001 0000 0003 01 83 63'), 'refused to read from register 7: code 99'),
-        (bytes.fromhex('0001 0000 0000 01 03'), 'an answer cannot have 0 bytes'),
-        (bytes.fromhex('0001 0000 ffff 01 03'), 'an answer cannot have 65535 bytes'),
-        (ANSWER + b'\0', 'more than an answer'),
+        (bytes.fromhex('0001 0000 0000 01 03'), 'an answer must have 3 to 254 bytes, got 0'),
+        (bytes.fromhex('0001 0000 ffff 01 03'), 'an answer must have 3 to 254 bytes, got 65535'),
+        (ANSWER + b'\0', 'more than one answer'),
     ],
 )
 def test_answers_that_are_none_are_device_errors(answer, problem):

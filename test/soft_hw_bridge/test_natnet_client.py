@@ -253,7 +253,7 @@ def test_motive_whose_name_is_known_later_is_found(known):
         link.client.close()
         link.client = NatNetClient(NatNetConfig('motive', '127.0.0.1', link.emulator.command_port))
         assert link.client.poll(0.05) == []
-        assert link.client.problem == "'motive' is no known host: [Errno -2] Name or service not known"
+        assert link.client.problem == "cannot resolve 'motive': [Errno -2] Name or service not known"
         known['motive'] = '127.0.0.1'
         link.until_streaming()
         assert link.client.problem == ''

@@ -69,7 +69,7 @@ def test_only_the_bodies_asked_for():
 
 def test_body_that_motive_does_not_know_is_told():
     with Link(bodies=('tip', 'hand')) as link:
-        link.until(WARN, 'Motive has no rigid body hand, but base, tip')
+        link.until(WARN, 'Motive has no rigid body hand (it has base, tip)')
 
 
 def test_lost_body_is_counted_and_told():

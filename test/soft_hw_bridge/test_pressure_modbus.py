@@ -106,7 +106,7 @@ def test_a_watchdog_that_is_not_taken_is_a_device_error(terminal, monkeypatch):
     monkeypatch.setattr(
         ModbusTcp, 'write', lambda self, to, words: None if to == 46100 else write(self, to, words)
     )
-    with pytest.raises(DeviceError, match='does not hold the time-out of 1000 ms in register 46100'):
+    with pytest.raises(DeviceError, match='register 46100 does not hold the watchdog time of 1000 ms'):
         connect(terminal)
 
 

@@ -214,14 +214,14 @@ def test_a_failure_of_the_device_is_told(bench):
 def test_device_with_too_few_channels_is_named(bench):
     bench.port.close()
     bench.node.damage = lambda answer: BinaryCodec().encode(Message('P', vented(answer), (0,) * 4))
-    with pytest.raises(DeviceError, match='channel 2 of a device with 2 channels'):
+    with pytest.raises(DeviceError, match='channel 2 does not exist: the device has 2 channels'):
         bench.port.open()
 
 
 def test_a_device_that_holds_set_points_when_told_to_vent_is_refused(bench):
     bench.port.close()
     bench.node.damage = lambda answer: BinaryCodec().encode(Message('P', vented(answer), (0, 1, 0, 0) * 2))
-    with pytest.raises(DeviceError, match='told to vent and holds set points'):
+    with pytest.raises(DeviceError, match='told to vent but still holds set points'):
         bench.port.open()
 
 
@@ -339,7 +339,7 @@ def test_absent_port_is_one_clear_error():
 
 def test_line_that_is_too_slow_is_refused():
     """All messages of a cycle count, in both directions, for one waits for the other."""
-    with pytest.raises(ValueError, match=r'200 Hz need .* baud with protocol text, got 115200'):
+    with pytest.raises(ValueError, match=r'200 Hz needs .* baud with protocol text, got 115200'):
         SerialPressure(SerialConfig(protocol='text', baud=115200), range(12), LIMITS, rate=200.0)
 
 

@@ -86,7 +86,7 @@ def test_chamber_that_does_not_follow_is_told(valves, stream):
     stream.arm()
     valves.set_actual([50e3, 50e3, 30e3])
     fill(valves, stream, [50e3] * 3)
-    told = (WARN, 'following commands; measured far from what was put out')
+    told = (WARN, 'following commands; measured pressure far from its set point')
     until(lambda: stream.status()[:2] == told, stream, [50e3] * 3)
     assert stream.status().values['astray'] == 'tip'
     valves.set_actual([50e3, 30e3, 30e3])
@@ -113,7 +113,7 @@ def test_bad_commands_vent(valves, stream, bad):
 def test_names_may_come_in_any_order_but_must_be_the_robots():
     assert in_order(NAMES[::-1], [1.0, 2.0, 3.0], NAMES) == (3.0, 2.0, 1.0)
     for names in (['left', 'right', 'top'], NAMES[:2], [*NAMES[:2], NAMES[0]]):
-        with pytest.raises(ValueError, match='for other chambers than those of the robot'):
+        with pytest.raises(ValueError, match='other chambers than those of the robot'):
             in_order(names, [0.0] * len(names), NAMES)
     with pytest.raises(ValueError, match='2 pressures for 3 names'):
         in_order(NAMES, [0.0] * 2, NAMES)
@@ -296,14 +296,14 @@ WATCHDOG = ModbusConfig(response_timeout=0.05, device_timeout=0.1)
         ({'device': 'can'}, 'device must be one of modbus, serial'),
         ({'rate': 0.0}, 'rate'),
         ({'rate': 9.0}, 'rate must be at least 10 Hz for honeycomb_arm, got 9'),
-        ({'rate': 14.0}, 'rate must be at least 15 Hz for a device that vents after 0.2 s, got 14'),
+        ({'rate': 14.0}, 'rate must be at least 15 Hz for a device with a watchdog of 0.2 s, got 14'),
         (
             {'device': 'serial', 'rate': 14.0},
-            'rate must be at least 15 Hz for a device that vents after 0.2 s',
+            'rate must be at least 15 Hz for a device with a watchdog of 0.2 s',
         ),
         (
             {'rate': 29.0, 'modbus': WATCHDOG},
-            'rate must be at least 30 Hz for a device that vents after 0.1 s',
+            'rate must be at least 30 Hz for a device with a watchdog of 0.1 s',
         ),
         ({'robot': 'no_arm'}, "no robot 'no_arm'; shipped are"),
         ({'channels': (1, 2)}, 'channels must have 16 entries'),

@@ -359,7 +359,7 @@ def test_every_shipped_robot_has_a_rig_that_lives(name: str) -> None:
     ('make', 'refusal'),
     [
         (lambda: RigConfig(pace='fast'), "pace must be one of real, stepped, got 'fast'"),
-        (lambda: RigConfig(step=3e-4), r'step must be a whole part of 0\.001 s, got 0\.0003'),
+        (lambda: RigConfig(step=3e-4), r'step must be 0\.001 s divided by an integer, got 0\.0003'),
         (lambda: Rig(RigConfig(obstacle=(1.0, 2.0))), 'obstacle: expected 4 or 7 numbers'),
         (lambda: RigConfig(tip_load=-1.0), 'tip_load must be >= 0'),
         (lambda: MocapConfig(rate=2000.0), r'rate must be in \(0, 1000\] Hz'),

@@ -27,8 +27,8 @@ def workspace(tmp_path: Path) -> Workspace:
 @pytest.mark.parametrize(
     ('content', 'message'),
     [
-        ('/**: {ros__parameters: {pressure_max: 90, pressure_max: 900}}', 'line 1: the key'),
-        ('/**: {ros__parameters: &a {x: *a}}', 'line 1: expected no anchors'),
+        ('/**: {ros__parameters: {pressure_max: 90, pressure_max: 900}}', 'line 1: duplicate key'),
+        ('/**: {ros__parameters: &a {x: *a}}', 'line 1: anchors and aliases'),
         ('/**: ' + '[' * 5000, 'line 1: expected at most 32'),
         ('x' * 70_000, 'expected at most 65536 bytes'),
     ],
@@ -47,9 +47,9 @@ def test_a_parameter_file_is_read_before_a_node_is_started_with_it(
 @pytest.mark.parametrize(
     ('lines', 'message'),
     [
-        (['<group>' * 1000 + '</group>' * 1000], 'more than 32 tags in each other'),
+        (['<group>' * 1000 + '</group>' * 1000], 'more than 32 nested tags'),
         (['<!-- ' + 'x' * 70_000 + ' -->'], 'expected at most 65536 bytes'),
-        ([f'<let name="x" value="{"$(var " * 5000}"/>'], 'more than 32 substitutions in each other'),
+        ([f'<let name="x" value="{"$(var " * 5000}"/>'], 'more than 32 nested substitutions'),
         ([f'<let name="x" value="{"$(" * 5000}"/>'], 'a name must follow $('),
         ([f'<arg name="x" default="{"&amp;" * 9}"/>', f'<{"x" * 9000}/>'], 'unsupported tag'),
     ],

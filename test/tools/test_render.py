@@ -105,10 +105,10 @@ def test_who_is_interrupted_leaves_no_file(
     ('arguments', 'line'),
     [
         (('nobody',), "no robot 'nobody'"),
-        (('honeycomb_arm', '--pose', '1'), '--pose: expected 8 numbers (segment1_theta1, '),
-        (('honeycomb_arm', '--pressure', '1'), '--pressure: expected 16 numbers (segment1_p1, '),
+        (('honeycomb_arm', '--pose', '1'), '--pose: must have 8 numbers (segment1_theta1, '),
+        (('honeycomb_arm', '--pressure', '1'), '--pressure: must have 16 numbers (segment1_p1, '),
         (('honeycomb_arm', '--bag', 'nowhere'), 'bag nowhere: does not exist'),
-        (('honeycomb_arm', '--bag', 'BAG', '--at', '7'), '--at: expected 0 to 1 s, the recording, got 7'),
+        (('honeycomb_arm', '--bag', 'BAG', '--at', '7'), '--at: must be 0 to 1 s (the recording), got 7'),
         (('pneumatic_arm', '--bag', 'BAG'), 'is not of pneumatic_arm'),
     ],
 )

@@ -1,4 +1,4 @@
-"""Finding packages: a prefix of AMENT_PREFIX_PATH holds lib/<package>/<executable> and share/<package>/."""
+"""Find packages: a prefix of AMENT_PREFIX_PATH holds lib/<package>/<executable> and share/<package>/."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools.launcher.errors import LaunchError
 
 
 def prefix(package: str, environment: Mapping[str, str]) -> Path:
-    """Return the first prefix whose index lists the package."""
+    """Return the first prefix whose index contains the package."""
     path = environment.get('AMENT_PREFIX_PATH', '')
     for folder in filter(None, path.split(os.pathsep)):
         if Path(folder, 'share', 'ament_index', 'resource_index', 'packages', package).is_file():

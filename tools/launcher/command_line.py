@@ -1,4 +1,4 @@
-"""The command line, like that of `ros2 launch`."""
+"""The command line, as of `ros2 launch`."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ supported in launch files:
 
 Packages are found through AMENT_PREFIX_PATH, or in this project's install/ if that is not set. Nodes get
 the environment of this command; ROS_AUTOMATIC_DISCOVERY_RANGE is LOCALHOST unless it is set. Without
-output="screen" a node's stdout is not shown (its stderr always is). No log files are written.
+output="screen", stdout of a node is not shown (stderr always is). No log files are written.
 
 Ctrl-C, SIGTERM and SIGHUP end all nodes: SIGINT at once, SIGTERM after 5 s, SIGKILL after another 5 s
-(other times: sigterm_timeout:=<seconds>, sigkill_timeout:=<seconds>). What a node has started ends with it.
+(other times: sigterm_timeout:=<seconds>, sigkill_timeout:=<seconds>). Child processes of a node end with it.
 
 exit code:
   0  all nodes ended cleanly, or were stopped by a signal to this command
   1  a node could not be started, ended with an exit code other than 0 before the shutdown and was not
-     started again (respawn), or had to be killed
+     restarted (respawn), or had to be killed
   2  wrong command line or launch file; nothing was started
 """
 
@@ -77,16 +77,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='launch.py',
         usage='%(prog)s [options] (package launch_file | path/to/launch_file) [name:=value ...]',
-        description='Run a launch file of the XML subset that this suite uses, the way `ros2 launch` does.',
+        description='Run an XML launch file like `ros2 launch`, with the subset of actions that this suite uses.',
         epilog=HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument('package_or_file', help='package that holds the launch file, or the path of the file')
-    parser.add_argument('rest', nargs='*', help='name of the launch file, if a package is given; name:=value')
+    parser.add_argument('package_or_file', help='package that holds the launch file, or path of the file')
+    parser.add_argument('rest', nargs='*', help='name of the launch file if a package is given; name:=value')
     parser.add_argument(
         '-s', '--show-args', action='store_true', help='show the arguments of the launch file'
     )
-    parser.add_argument('-p', '--print', action='store_true', help='print what would be started')
+    parser.add_argument('-p', '--print', action='store_true', help='print the nodes that would be started')
     parser.add_argument(
         '-d', '--debug', action='store_true', help='print the full command line of every node'
     )

@@ -2,8 +2,8 @@
 
 
 class LaunchError(Exception):
-    """A mistake of the user; its text is the one line to print."""
+    """A mistake of the user; the text is the line to print."""
 
 
 class LocatedError(LaunchError):
-    """One whose text begins with file and line."""
+    """A LaunchError whose text begins with file and line."""

@@ -1,4 +1,4 @@
-"""Reading a launch file: XML elements with line numbers, checked against the supported subset."""
+"""Read a launch file: XML elements with line numbers, checked against the supported subset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.launcher.substitution import parse
 
 
 class Tag(NamedTuple):
-    """What an element may hold."""
+    """Allowed content of an element."""
 
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ TAGS = {
 
 @dataclass(frozen=True)
 class Element:
-    """An XML element and where it stands."""
+    """An XML element and its position."""
 
     tag: str
     attributes: dict[str, str]
@@ -73,7 +73,7 @@ class Element:
 
     @contextmanager
     def locating(self) -> Iterator[None]:
-        """Give errors raised in the block this element's file and line."""
+        """Add file and line of this element to errors raised in the block."""
         try:
             yield
         except LocatedError:
@@ -82,7 +82,7 @@ class Element:
             raise self.error(error) from None
 
     def check(self, tag: Tag) -> None:
-        """Refuse everything outside the subset, also in branches that no condition will ever take."""
+        """Reject everything outside the subset, also in branches whose condition is false."""
         known = (*tag.required, *tag.optional)
         for name in tag.required:
             if name not in self.attributes:
@@ -103,7 +103,7 @@ class Element:
 
 
 def supported(name: str, known: Iterable[str]) -> str:
-    """Return the end of an error message: what there is, and what was probably meant."""
+    """Return the end of an error message: the supported names and the nearest one."""
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1)
     hint = f'did you mean {close[0]!r}? ' if close else ''
@@ -121,7 +121,7 @@ def read(file: Path) -> Element:
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(stack) == DEPTH:
-            raise LocatedError(f'{file}:{parser.CurrentLineNumber}: more than {DEPTH} tags in each other')
+            raise LocatedError(f'{file}:{parser.CurrentLineNumber}: more than {DEPTH} nested tags')
         element = Element(tag, attributes, file, parser.CurrentLineNumber)
         (stack[-1].children if stack else root).append(element)
         stack.append(element)

@@ -1,4 +1,4 @@
-"""A node to start: what its element says, and its command line."""
+"""A node to start: its <node> element and its command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Node:
     """A process to start, watch and stop."""
 
     label: str  # such as dynamics-1
-    executable: tuple[str, ...]  # with its launch prefix and arguments
+    executable: tuple[str, ...]  # with launch prefix and arguments
     name: str | None
     namespace: str | None
     parameters: tuple[str | dict[str, Value], ...]  # files and inline sets, in order
@@ -42,7 +42,7 @@ class Node:
 
     @property
     def parameter_key(self) -> str:
-        """The node's full name in a parameter file; all nodes if the file does not fix the name."""
+        """The node's full name in a parameter file; a wildcard if the launch file sets no name."""
         if self.name is None or self.namespace is None:
             return '/**'
         return f'{self.namespace.rstrip("/")}/{self.name}'
@@ -96,7 +96,7 @@ def _name(element: Element, scope: Scope) -> str | None:
         return None
     name = scope.get(element, 'name')
     if not _NAME.fullmatch(name):
-        raise element.error(f'a node name has letters, digits and _ and starts with no digit, got {name!r}')
+        raise element.error(f'a node name must have letters, digits and _, no digit first, got {name!r}')
     return name
 
 
@@ -106,7 +106,7 @@ def _namespace(element: Element, scope: Scope) -> str | None:
     text = scope.get(element, 'namespace')
     namespace = ('/' + text.removeprefix('/')).rstrip('/') or '/'
     if not _NAMESPACE.fullmatch(namespace):
-        raise element.error(f'a namespace is names separated by /, got {text!r}')
+        raise element.error(f'a namespace must be names separated by /, got {text!r}')
     return namespace
 
 
@@ -119,7 +119,7 @@ def _parameters(element: Element, scope: Scope) -> str | dict[str, Value]:
     if not file.is_file():
         raise element.error(f'the parameter file {str(file)!r} does not exist')
     try:
-        strict_yaml.load(file)  # the nodes read it once more, with less care
+        strict_yaml.load(file)  # the nodes read the file again, with a less strict loader
     except (OSError, strict_yaml.YamlError) as error:
         raise element.error(f'the parameter file {str(file)!r}: {error}') from None
     return str(file)
@@ -142,7 +142,7 @@ def _inline_parameters(element: Element, scope: Scope, prefix: str) -> dict[str,
 
 
 def _words(text: str, scope: Scope) -> list[str]:
-    """Split arguments as a shell does, but never inside what a substitution gave."""
+    """Split arguments as a shell does, but never inside the result of a substitution."""
     words: list[str] = []
     joins = False  # whether the next piece continues the last word
     for part in parse(text):

@@ -1,4 +1,4 @@
-"""The typing of parameter values: as launch_ros does it, with the numbers and booleans of YAML 1.2."""
+"""Types of parameter values: as in launch_ros, with the numbers and booleans of YAML 1.2."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Expand = Callable[[Template], str]
 
 
 def boolean(text: str) -> bool:
-    """Return the truth of a condition or flag."""
+    """Return a condition or flag as bool."""
     try:
         return {'true': True, '1': True, 'false': False, '0': False}[text.strip().lower()]
     except KeyError:
@@ -26,8 +26,8 @@ def boolean(text: str) -> bool:
 def typed(text: str, type_name: str, expand: Expand) -> Value:
     """Return the value of a parameter.
 
-    With type `yaml` the text is read as YAML and then its strings are expanded; what a substitution gave is
-    read as YAML again. So value="$(var rate)" is a number if `rate` is, and value="'12'" is a string.
+    With type `yaml`, the text is parsed as YAML, its strings are expanded, and the result of a substitution is
+    parsed as YAML again. So value="$(var rate)" is a number if `rate` is a number, and value="'12'" is a string.
     """
     if type_name == 'yaml':
         return _from_yaml(text, expand)

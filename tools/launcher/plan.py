@@ -1,4 +1,4 @@
-"""From a launch file and its arguments to the nodes to start; nothing starts before the plan is complete."""
+"""Turn a launch file and its arguments into the nodes to start. Nothing starts before the plan is complete."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tools.launcher.node import Node
 from tools.launcher.parameters import boolean
 from tools.launcher.scope import Scope
 
-# Variables that every launch obeys without declaring them.
+# Variables that every launch accepts without declaring them.
 BUILT_IN_ARGUMENTS = ('sigterm_timeout', 'sigkill_timeout', 'launch-prefix')
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A launch argument as a launch file declares it."""
+    """A declared launch argument."""
 
     name: str
     default: str | None
@@ -30,7 +30,7 @@ class Argument:
 def plan(file: Path, arguments: Mapping[str, str], environment: Mapping[str, str]) -> list[Node]:
     """Return the nodes that a launch file starts, in order.
 
-    Raises LaunchError: a mistake in the file (with file and line) or in the arguments.
+    Raises LaunchError for a mistake in the file (with file and line) or in the arguments.
     """
     known = [argument.name for argument in declared_arguments(file, arguments, environment)]
     for name in arguments:
@@ -45,9 +45,9 @@ def plan(file: Path, arguments: Mapping[str, str], environment: Mapping[str, str
 def declared_arguments(
     file: Path, arguments: Mapping[str, str], environment: Mapping[str, str]
 ) -> list[Argument]:
-    """Return the arguments that a user may give: of the launch file and of those it may include.
+    """Return the arguments that a user can set: those of the launch file and of the files it includes.
 
-    Left out are included files whose name is unknown here, and arguments that the including file sets.
+    Arguments that the including file sets, and files whose name is not known yet, are left out.
     """
     found: dict[str, Argument] = {}
     fixed: set[str] = set()
@@ -70,7 +70,7 @@ def declared_arguments(
                     fixed.update(scope.get(argument, 'name') for argument in child.children)
                     collect(*scope.enter(child), maybe)
             except LaunchError:
-                continue  # making the plan meets it again if it matters
+                continue  # `plan` reports it if it matters
 
     collect(*_outermost(file, arguments, environment), conditional=False)
     return list(found.values())
@@ -83,7 +83,7 @@ def _outermost(
 
 
 def _walk(parent: Element, scope: Scope) -> Iterator[tuple[Element, Scope]]:
-    """Yield each <node> below an element with the scope it stands in, and carry out everything else."""
+    """Yield each <node> below an element with its scope, and execute all other elements."""
     for child in parent.children:
         with child.locating():
             unless = boolean(scope.get(child, 'unless', 'false'))

@@ -1,4 +1,4 @@
-"""The process group of a node: started, signalled ever more strongly, gone."""
+"""The process group of a node, from start to end, with escalating signals."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _libc = ctypes.CDLL(None)
 
 
 class Process:
-    """A session of its own: what the node starts is stopped with it, and a terminal's Ctrl-C passes it by."""
+    """A node in a session of its own: its children stop with it, and Ctrl-C in the terminal does not reach it."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.command = node.command(lambda parameters: ['--params-file', self._write(parameters)])
         self.popen: subprocess.Popen[bytes] | None = None
-        self.has_group = False  # whether the node, or anything it started, may still run
+        self.has_group = False  # whether the node or one of its children may still run
         self.was_killed = False
         self.starts = 0
-        self.start_at: float | None = None  # when to start it again
-        self.escalation: list[tuple[float, signal.Signals]] = []  # when to send which signal, soonest first
+        self.start_at: float | None = None  # when to restart it
+        self.escalation: list[tuple[float, signal.Signals]] = []  # (time, signal), soonest first
 
     def _write(self, parameters: dict[str, Value]) -> str:
-        """Write a parameter file that lies in memory: it is gone with this process, however that ends."""
+        """Write a parameter file in memory, which disappears with this process."""
         content = {self.node.parameter_key: {'ros__parameters': parameters}}
         file = os.memfd_create(f'{self.node.label}.yaml')
         os.write(file, strict_yaml.dump(content, default_flow_style=False).encode())
@@ -37,7 +37,7 @@ class Process:
 
     @property
     def runs(self) -> bool:
-        """Whether the node itself was started and its end has not been noticed."""
+        """Whether the node was started and its end has not been noticed."""
         return self.popen is not None and self.popen.returncode is None
 
     @property
@@ -45,7 +45,7 @@ class Process:
         return not self.has_group and self.start_at is None
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Start the node. Raises OSError if the system cannot."""
+        """Start the node. Raises OSError if the system refuses."""
         self.start_at = None
         self.starts += 1
         self.was_killed = False
@@ -62,7 +62,7 @@ class Process:
         return self.popen
 
     def stop(self, now: float, first: signal.Signals) -> None:
-        """Plan the signals that end the group, `first` SIGINT or SIGTERM, unless they are planned already."""
+        """Schedule the signals that end the group, `first` SIGINT or SIGTERM, unless they are scheduled already."""
         self.start_at = None
         if not self.has_group or self.was_killed or self.escalation:
             return
@@ -72,7 +72,7 @@ class Process:
         self.escalation += [(now, signal.SIGTERM), (now + self.node.sigkill_timeout, signal.SIGKILL)]
 
     def send(self, number: int) -> None:
-        """Signal the whole group; 0 only looks whether there is one."""
+        """Signal the whole group; signal 0 only checks that it exists."""
         if self.popen is None or not self.has_group:
             return
         try:
@@ -87,5 +87,5 @@ class Process:
 
 
 def end_with_parent() -> None:
-    """Ask the kernel to end this process should the one that started it be killed."""
+    """Let the kernel end this process if its parent is killed."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

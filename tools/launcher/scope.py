@@ -1,4 +1,4 @@
-"""What substitutions see at a place in a launch file."""
+"""Variables and environment at one place of a launch file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tools.launcher.substitution import Call, Template, parse
 
 @dataclass(frozen=True)
 class Scope:
-    """Variables and environment; <let> and <set_env> change them in place, a <group> works on a copy."""
+    """Variables and environment; <let> and <set_env> change them in place, a <group> uses a copy."""
 
-    files: tuple[Path, ...]  # the file being read, and before it those that include it
+    files: tuple[Path, ...]  # including files, then the current file
     variables: dict[str, str]
     environment: dict[str, str]
 
@@ -23,7 +23,7 @@ class Scope:
         return replace(self, variables=dict(self.variables), environment=dict(self.environment))
 
     def get(self, element: Element, attribute: str, default: str = '') -> str:
-        """Return an attribute with its substitutions carried out."""
+        """Return an attribute with its substitutions expanded."""
         with element.locating():
             return self.expand(parse(element.attributes.get(attribute, default)))
 
@@ -31,7 +31,7 @@ class Scope:
         return ''.join(part if isinstance(part, str) else self.call(part) for part in template)
 
     def call(self, call: Call) -> str:
-        """Carry out one substitution."""
+        """Return the result of one substitution."""
         arguments = [self.expand(argument) for argument in call.arguments]
         if call.name == 'dirname':
             return str(self.files[-1].parent)
@@ -54,7 +54,7 @@ class Scope:
         self.variables[self.get(element, 'name')] = self.get(element, 'value')
 
     def declare(self, argument: Element) -> None:
-        """Give an argument its default value, unless it has a value."""
+        """Set an argument to its default, unless it has a value."""
         name = argument.attributes['name']
         if name in self.variables:
             return
@@ -63,9 +63,9 @@ class Scope:
         self.variables[name] = self.get(argument, 'default')
 
     def enter(self, include: Element) -> tuple[Element, Scope]:
-        """Return the content of an included file and its scope: the same variables, another folder.
+        """Return the content of an included file and its scope: same variables, other folder.
 
-        `ros2 launch` of Jazzy stays in that folder: its $(dirname) differs after such an include.
+        `ros2 launch` of Jazzy does not restore the folder after such an include, so its $(dirname) differs.
         """
         file = Path(self.get(include, 'file')).absolute()
         if file in self.files:

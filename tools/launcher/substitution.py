@@ -1,4 +1,4 @@
-r"""Reading text with substitutions: $(name argument ...), arguments may be quoted and nested; \ escapes."""
+r"""Parse text with substitutions: $(name argument ...); arguments may be quoted and nested; \ escapes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from soft_dynamics.errors import shown
 from soft_dynamics.strict_yaml import DEPTH
 from tools.launcher.errors import LaunchError
 
-# Fewest and most arguments.
+# Minimum and maximum number of arguments.
 ARITY = {'var': (1, 2), 'env': (1, 2), 'find-pkg-share': (1, 1), 'dirname': (0, 0), 'not-equals': (2, 2)}
 
 _NAME = re.compile(r'[A-Za-z][A-Za-z0-9_-]*')
@@ -17,13 +17,13 @@ _NAME = re.compile(r'[A-Za-z][A-Za-z0-9_-]*')
 
 @dataclass(frozen=True)
 class Call:
-    """A substitution that is not yet carried out."""
+    """A substitution before its expansion."""
 
     name: str
     arguments: list[Template]
 
 
-Template = list['str | Call']  # literal text and substitutions, to be joined
+Template = list['str | Call']  # literal text and substitutions, joined later
 
 
 def parse(text: str) -> Template:
@@ -38,7 +38,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
-        self.depth = 0  # substitutions in each other
+        self.depth = 0  # of nested substitutions
 
     def template(self, end: str) -> Template:
         """Read up to (not including) one of the characters `end`, or to the end of the text."""
@@ -47,7 +47,7 @@ class _Parser:
             if self.text.startswith('$(', self.position):
                 self.depth += 1
                 if self.depth > DEPTH:
-                    raise LaunchError(f'more than {DEPTH} substitutions in each other')
+                    raise LaunchError(f'more than {DEPTH} nested substitutions')
                 parts.append(self.call())
                 self.depth -= 1
                 continue
@@ -79,7 +79,7 @@ class _Parser:
         quote = self.text[self.position : self.position + 1]
         if quote not in ('"', "'"):
             if not (bare := self.template(end=' ()\'"')):
-                raise self.error('an argument is empty; one blank separates two arguments')
+                raise self.error('an argument is empty; separate arguments by one blank')
             return bare
         self.position += 1
         argument = self.template(end=quote)

@@ -1,6 +1,6 @@
-"""Starting the nodes of a plan, relaying their output, and stopping all of them, whatever happens.
+"""Start the nodes of a plan, relay their output, and stop all of them in any case.
 
-One thread waits in one place for output, signals and deadlines.
+One thread waits for output, signals and deadlines in one place.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import IO
 from tools.launcher.process import Process
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-PIPE_CAPACITY = 1 << 20  # [byte] more than a pipe holds
-LEFTOVER_POLL_PERIOD = 0.1  # [s] grandchildren end without telling us
+PIPE_CAPACITY = 1 << 20  # [bytes] more than a pipe holds
+LEFTOVER_POLL_PERIOD = 0.1  # [s] the end of grandchildren is not signalled
 
 
 class Supervisor:
-    """Runs processes until all have ended or a signal, or a required node, asks for the end."""
+    """Runs processes until all have ended, or until a signal or a required node ends the launch."""
 
     def __init__(self, processes: Sequence[Process], debug: bool) -> None:
         self.processes = processes
@@ -51,7 +51,7 @@ class Supervisor:
         return 1 if self.failed else 0
 
     def _listen_to_signals(self) -> None:
-        """Have the number of every signal that arrives written into a pipe that the loop reads."""
+        """Let the interpreter write the number of each signal into a pipe that the loop reads."""
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
         os.set_blocking(writer, False)
@@ -107,7 +107,7 @@ class Supervisor:
             self._print(b'[%s] %s' % (label.encode(), line))
 
     def _advance(self, process: Process) -> None:
-        """Notice what has become of a process, and do what is due."""
+        """Check whether a process has ended, and do what is due."""
         if process.popen is not None and process.runs and process.popen.poll() is not None:
             self._on_end(process, process.popen)
         elif not process.runs:
@@ -138,7 +138,7 @@ class Supervisor:
         self._after_end(process, failed=code != 0)
 
     def _after_end(self, process: Process, failed: bool) -> None:
-        """Shut down, start again, or go on without the node."""
+        """Shut down, restart the node, or continue without it."""
         node = process.node
         if self.stopping:
             return
@@ -179,6 +179,6 @@ class Supervisor:
         try:
             sys.stdout.buffer.write(line + b'\n')
             sys.stdout.buffer.flush()
-        except OSError:  # nobody reads any more
+        except OSError:  # the reader of stdout is gone
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             self.stopping = True

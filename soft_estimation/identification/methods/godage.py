@@ -1,4 +1,4 @@
-"""Global search on step responses: root mean square error of free runs, refined by a local search. [Godage, sec. III-D]
+"""Global search on step responses: RMS error of free runs, refined by a local search.         [Godage, sec. III-D]
 
 The paper uses Matlab's global search around fmincon; here scipy's differential evolution ends in L-BFGS-B.
 """
@@ -17,12 +17,12 @@ from ..budget import Checkpoint, Options, Report
 from ..problem import Problem
 
 PER_UNKNOWN = 8  # members of the population
-LEAST = 5  # members, which is what the method needs
-CANNOT = 1e6  # error of a model that cannot run
+LEAST = 5  # least population of the method
+CANNOT = 1e6  # cost of a model that cannot run
 
 
 def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
-    """The best x after about `options.trials` runs of the model; a population saved by a killed search goes on."""
+    """Return the best x after about `options.trials` runs of the model; resume from a saved population."""
     members = max(LEAST, PER_UNKNOWN * len(problem.parameters))
     generations = max(1, options.trials // members - 1)
     saved = checkpoint.load()
@@ -55,13 +55,13 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
             polish=False,
             callback=after,
         )
-        done = generations  # or fewer, if all members agreed
+        done = generations  # or fewer, if the population converged
         keep()
     return np.asarray(optimize.minimize(cost, best, method='L-BFGS-B', bounds=bounds).x)
 
 
 def _first(problem: Problem, options: Options, members: int) -> Array:
-    """A Latin hypercube over the search range, with the file's own values among it."""
+    """Return a Latin hypercube over the search range, including the values of the file."""
     cube = stats.qmc.LatinHypercube(problem.start.size, seed=options.seed).random(members)
     population = problem.low + cube * (problem.high - problem.low)
     population[0] = np.clip(problem.start, problem.low, problem.high)

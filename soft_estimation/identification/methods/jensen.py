@@ -1,9 +1,9 @@
 """Optuna on the error of free runs.                                                                [Jensen, sec. IV-B]
 
-Optuna's own storage is what makes a search resumable and lets many machines work on it: a sqlite file, or the URL of a
-PostgreSQL server that all of them reach. Where we differ from the paper: a local search goes on from the best trial,
-because Optuna comes near a flat minimum but not to its bottom. Its simplex is made anew a few times: in the narrow
-valleys of an arm with many unknowns it shrinks to nothing before it is there.
+Optuna's storage makes a search resumable and shareable between machines: a sqlite file, or the URL of a PostgreSQL
+server that all of them can reach. Unlike in the paper, a local search continues from the best trial, because Optuna
+gets near a flat minimum but not to it. The simplex restarts a few times, because in the narrow valleys of an arm with
+many unknowns it shrinks too early.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from soft_dynamics.array import Array
 from ..budget import Checkpoint, Options, Report
 from ..problem import Problem
 
-CANNOT = 1e6  # error of a model that cannot run
-LOCAL = 40  # runs of a round of the local search for every unknown
-ROUNDS = 4  # of the local search
-STEP = 0.03  # of the search range: edges of its first simplex, halved from round to round
-GAIN = 1e-3  # a round that lowers the error by a smaller part is the last
+CANNOT = 1e6  # cost of a model that cannot run
+LOCAL = 40  # runs per unknown in a round of the local search
+ROUNDS = 4  # rounds of the local search
+STEP = 0.03  # edges of the first simplex relative to the search range, halved from round to round
+GAIN = 1e-3  # stop after a round with a smaller relative gain
 DRIVER = "pip install 'psycopg[binary]'"
 
 
 def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
-    """The best x of a study of `options.trials` trials, counting those that the storage has already.
+    """Return the best x of a study of `options.trials` trials, including those in the storage.
 
     Raises ValueError if the storage cannot be used.
     """
@@ -53,7 +53,7 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
     def after(study: Any, trial: Any) -> None:
         done = finished()
         report(min(1.0, done / options.trials), f'error {study.best_value:.4g}')
-        if done >= options.trials:  # whoever did them
+        if done >= options.trials:  # by any process
             study.stop()
 
     left = options.trials - finished()
@@ -64,7 +64,7 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
 
 
 def _refined(problem: Problem, cost: Callable[[Array], float], best: Array) -> Array:
-    """Downhill simplex from the best trial, with its corners on the side of the middle of the range."""
+    """Run the downhill simplex from the best trial, with its corners towards the middle of the range."""
     bounds = list(zip(problem.low, problem.high, strict=True))
     way = np.where(best > 0.5 * (problem.low + problem.high), -1.0, 1.0)
     x, least = best, math.inf
@@ -86,17 +86,17 @@ def _refined(problem: Problem, cost: Callable[[Array], float], best: Array) -> A
 
 
 def _study(optuna: Any, options: Options, name: str) -> Any:
-    """The study in the storage, new or as it is.
+    """Return the study in the storage, new or existing.
 
-    A search that goes on must not draw the numbers that it drew before, nor one that shares its storage those of the
-    others: the seed counts the trials there are, and on a server the process too.
+    A resumed search must not repeat its random numbers, nor those of processes that share its storage. So the seed
+    counts the existing trials and, on a server, the process too.
     """
     is_shared = bool(options.storage) and not options.storage.startswith('sqlite')
     try:
         study = optuna.create_study(study_name=name, storage=options.storage or None, load_if_exists=True)
     except ImportError as error:
         raise ValueError(f'storage: no driver for {_server(options.storage)} ({error}): {DRIVER}') from None
-    except Exception as error:  # of Optuna, SQLAlchemy or the driver of a database
+    except Exception as error:  # from Optuna, SQLAlchemy or the database driver
         reason = str(error).strip().splitlines()[0]
         raise ValueError(f'storage: cannot use {_server(options.storage)}: {reason}') from None
     words = [options.seed, len(study.trials), *([os.getpid()] if is_shared else [])]
@@ -106,7 +106,7 @@ def _study(optuna: Any, options: Options, name: str) -> Any:
 
 
 def _server(storage: str) -> str:
-    """A storage's URL without its password."""
+    """Return a storage's URL without its password."""
     scheme, mark, rest = storage.partition('://')
     return f'{scheme}{mark}{rest.rpartition("@")[2]}'
 

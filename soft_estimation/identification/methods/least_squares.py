@@ -1,4 +1,4 @@
-"""The default: nonlinear least squares on free runs with exact slopes, from several starts."""
+"""Default method: nonlinear least squares on free runs with exact gradients, from several starts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..budget import Checkpoint, Options, Report
 from ..multiple_shooting import FAR, Shooting
 from ..problem import Problem
 
-EVALUATIONS = 40  # of one start
-AGREE = 1e-3  # two starts whose errors differ by less found the same minimum
-NARROW = 0.5  # part of the search range that random starts come from
+EVALUATIONS = 40  # evaluations of one start
+AGREE = 1e-3  # relative difference of errors below which two starts found the same minimum
+NARROW = 0.5  # fraction of the search range for random starts
 
 
 def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
-    """The x of the best start. It ends early when a second start leads to the best error found."""
+    """Return the x of the best start; stop early if a second start reaches the best error."""
     saved = checkpoint.load()
     done: list[dict[str, Any]] = saved.get('starts', [])
     shooting = Shooting(problem)
@@ -45,7 +45,7 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
 
 
 def _starts(problem: Problem, options: Options) -> list[Array]:
-    """The file's own values, then a Latin hypercube in the middle of the search range."""
+    """Return the values of the file, then a Latin hypercube in the middle of the search range."""
     middle, half = 0.5 * (problem.low + problem.high), 0.5 * NARROW * (problem.high - problem.low)
     cube = stats.qmc.LatinHypercube(problem.start.size, seed=options.seed).random(max(1, options.starts - 1))
     return [problem.start, *(middle + half * (2.0 * cube - 1.0))][: options.starts]
@@ -56,7 +56,7 @@ def _part(report: Report, k: int, count: int, part: float, note: str) -> None:
 
 
 def minimise(shooting: Shooting, z0: Array, report: Report, keep: Callable[[Array], None]) -> dict[str, Any]:
-    """Minimise from one start; `keep` is given every z that is better than all before."""
+    """Minimise from one start; call `keep` with every improved z."""
     problem, count, least = shooting.problem, 0, math.inf
     low, high = np.full(z0.size, -np.inf), np.full(z0.size, np.inf)
     low[: shooting.p], high[: shooting.p] = problem.low, problem.high

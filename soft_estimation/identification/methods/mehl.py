@@ -5,10 +5,10 @@ For one extensible arc on a force/torque sensor. The steps of the paper's figure
     f_z = m f_unit(q, qd, qdd)                                                    the mass, from the base force (eq. 29)
     tau(p; x_m, y_m, T)/A = Psi (m, d_theta, d_dl, k_theta, k_dl1, k_dl3)^T / A   the rest, linear (eq. 32)
 
-with the shift (x_m, y_m) of the chambers and the lag T of the pressures found by the swarm; a set of linear parameters
-that cannot be physical costs a constant more than any error. Where we differ from the paper: the zero-phase filter that
-q, qd and qdd come from is also laid on both measured forces. Filtered on one side only, the equations do not balance,
-and the dampers, worth about a millisecond of lag, take the blame.
+The swarm finds the shift (x_m, y_m) of the chambers and the lag T of the pressures. Unphysical sets of linear
+parameters cost a constant more than any error. Unlike in the paper, the zero-phase filter of q, qd and qdd also filters
+both measured forces. Filtered on one side only, the equations do not balance, and the error goes into the dampers,
+which are worth about a millisecond of lag.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ PARTICLES = 20
 PENALTY = 1e6
 FORCE_Z = 5  # row of a wrench, torque first
 MASS = 0  # column of the regressor
-BANDWIDTH = 40.0  # [Hz] of the filter on coordinates that come without one
-FINE = {'xatol': 1e-5, 'fatol': 0.0, 'maxfev': 400}  # of the local search that ends the swarm's
-EDGE = 2.0  # periods of the filter's bandwidth, within which of its ends a filtered recording is not used
+BANDWIDTH = 40.0  # [Hz] of the filter on coordinates that are not filtered yet
+FINE = {'xatol': 1e-5, 'fatol': 0.0, 'maxfev': 400}  # evaluations of the final local search
+EDGE = 2.0  # periods of the filter's bandwidth to cut off at either end of a filtered recording
 
 
 class _Motion(NamedTuple):
-    """A recording through the filter: its motion, the same filter for forces, and the rows away from the ends."""
+    """A filtered recording: its motion, the same filter for forces, and the rows away from the ends."""
 
     q: Array
     qd: Array
@@ -53,7 +53,7 @@ class _Motion(NamedTuple):
 
 
 class _Force(NamedTuple):
-    """Forces per area of a recording's pressures, as a function of shift and lag."""
+    """Forces per area from a recording's pressures, as a function of shift and lag."""
 
     motion: _Motion
     at_zero: Array  # (n, moving coordinates, chambers)
@@ -63,14 +63,14 @@ class _Force(NamedTuple):
     dt: float
 
     def __call__(self, shift_x: float, shift_y: float, lag: float) -> Array:
-        """Filtered (rows, moving coordinates) [m^2 Pa]."""
+        """Return filtered forces (rows, moving coordinates) [m^2 Pa]."""
         area = self.at_zero + shift_x * self.by_x + shift_y * self.by_y
         force = np.einsum('kij,kj->ki', area, follow_evenly(self.pressure, self.dt, lag))
         return self.motion.smooth(force)[self.motion.rows]
 
 
 def keys(robot: Description) -> list[str]:
-    """The paper's table I; swarm first.
+    """Return the parameters of the paper's table I; swarm first.
 
     Raises ValueError for a robot that is not one extensible arc.
     """
@@ -83,7 +83,7 @@ def keys(robot: Description) -> list[str]:
 
 
 def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
-    """x of all ten parameters. Raises ValueError if a recording has no base wrench."""
+    """Return x of all ten parameters. Raises ValueError if a recording has no base wrench."""
     robot, motions = Robot(problem.description), [_motion(recording) for recording in problem.recordings]
     mass, _ = mass_from_force(problem, robot, motions)
     inner = _Inner(problem, robot, motions, mass)
@@ -110,14 +110,14 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
 
 
 def mass_std(problem: Problem) -> dict[int, float]:
-    """Standard deviation [kg] of the mass, by its place among the unknowns."""
+    """Return the standard deviation [kg] of the mass, by its index among the unknowns."""
     motions = [_motion(recording) for recording in problem.recordings]
     _, std = mass_from_force(problem, Robot(problem.description), motions)
     return {k: std for k, p in enumerate(problem.parameters) if p.targets[0].field == 'mass'}
 
 
 def mass_from_force(problem: Problem, robot: Robot, motions: list[_Motion]) -> tuple[float, float]:
-    """m that fits f_z best, and its standard deviation for a misfit that lasts, as that of the other unknowns."""
+    """Return m that fits f_z best, and its standard deviation for correlated errors, as for the other unknowns."""
     arc: Any = robot.description.segments[0]
     bare, unit = (
         Robot(dataclasses.replace(robot.description, segments=(dataclasses.replace(arc, mass=m),)))
@@ -126,7 +126,7 @@ def mass_from_force(problem: Problem, robot: Robot, motions: list[_Motion]) -> t
     measured, wanted = [], []
     for recording, motion in zip(problem.recordings, motions, strict=True):
         if recording.wrench_B is None:
-            raise ValueError('method mehl: expected recordings with ft/wrench, got one without')
+            raise ValueError('method mehl: expected recordings with ft/wrench, got one without it')
         state = motion.q, motion.qd, motion.qdd
         known = bare.base_wrench(*state)  # of tip load and base
         wanted.append((unit.base_wrench(*state) - known)[motion.rows, FORCE_Z])
@@ -136,14 +136,14 @@ def mass_from_force(problem: Problem, robot: Robot, motions: list[_Motion]) -> t
     mass = float(f @ f_unit) / square
     if not mass > 0.0:
         raise ValueError(
-            f'method mehl: the base force gives a mass of {mass:.3g} kg; is its sign that on the robot?'
+            f'method mehl: the base force gives a mass of {mass:.3g} kg; check its sign (force on the robot)'
         )
     pulls = [(u * (f - mass * u))[:, None] for f, u in zip(measured, wanted, strict=True)]
     return mass, float(np.sqrt(summed(pulls)[0, 0])) / square
 
 
 class _Inner:
-    """The inner cascade: the linear parameters for a place of the swarm."""
+    """The inner cascade: linear parameters for given shift and lag."""
 
     def __init__(self, problem: Problem, robot: Robot, motions: list[_Motion], mass: float) -> None:
         self._nonlinear, rows = problem.parameters[:3], problem.moving
@@ -151,7 +151,7 @@ class _Inner:
         scale = np.array([mass, 1.0, 1.0, 1.0, 1.0, 1.0])
         self._Psi = np.concatenate(Psi).reshape(-1, 6) * scale
         known = [known_forces(robot, m.q, m.qd, m.qdd)[m.rows, rows] for m in motions]
-        self._Psi[:, MASS] += np.concatenate(known).ravel()  # like the mass they count 1/A times
+        self._Psi[:, MASS] += np.concatenate(known).ravel()  # divided by A, like the mass
         self._inverse = np.linalg.pinv(self._Psi)
         self._forces = [
             _force(robot, recording, motion, rows)
@@ -159,7 +159,7 @@ class _Inner:
         ]
 
     def solve(self, x: Array) -> tuple[Array, float]:
-        """((1, d_theta, d_dl, k_theta, k_dl1, k_dl3)/A, rms error of tau/A [m^2 Pa])."""
+        """Return ((1, d_theta, d_dl, k_theta, k_dl1, k_dl3)/A, rms error of tau/A [m^2 Pa])."""
         shift_x, shift_y, lag = (p.value(now) for p, now in zip(self._nonlinear, x, strict=True))
         shift_x, shift_y = shift_x - self._nonlinear[0].shown, shift_y - self._nonlinear[1].shown
         force = np.concatenate([of(shift_x, shift_y, lag).ravel() for of in self._forces])
@@ -167,13 +167,13 @@ class _Inner:
         return linear, float(np.sqrt(np.mean((self._Psi @ linear - force) ** 2)))
 
     def cost(self, x: Array) -> float:
-        """The error, and a penalty on parameters that cannot be."""
+        """Return the error, plus a penalty for unphysical parameters."""
         linear, error = self.solve(x)
         return error + PENALTY * bool(np.any(linear[:-1] <= 0.0))
 
 
 def _motion(recording: Recording) -> _Motion:
-    """A recording that is not filtered yet is differentiated anew, whatever rates it has."""
+    """Return the recording filtered; its rates are recomputed if it was not filtered yet."""
     t, bandwidth = recording.t, recording.bandwidth or BANDWIDTH
 
     def smooth(values: Array) -> Array:

@@ -1,14 +1,13 @@
 """Springs and dampers from a free swing, then the gains of the chambers from a slow inflation.     [Wang, sec. IV-A.3]
 
-    K q + D qd = -M qdd - C qd - G              swing: nothing is inflated, and q, qd, qdd are damped sinusoids
+    K q + D qd = -M qdd - C qd - G              swing: vented, and q, qd, qdd are damped sinusoids
     A p = K q + D qd + M qdd + C qd + G         inflation, with the K and D found
 
-Both are linear: the columns are differences of the robot's inverse dynamics, so that any robot will do, with the
-unknowns shared between coordinates as the keys say. A recording without pressure is a swing.
+Both are linear. The columns are differences of the robot's inverse dynamics, so any robot works, and keys may share
+unknowns between coordinates. A recording without pressure is a swing.
 
-Where we differ from the paper: between the two, K and D are settled by least squares on all swings themselves, from
-their first sample on. The half second after the release, which no few sinusoids fit, is when light outer segments show
-their dampers.
+Unlike in the paper, least squares on all swings, from their first sample on, refines K and D between the two steps. The
+half second after the release, which a few sinusoids cannot fit, is when light outer segments show their dampers.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from ..sensitivity import States, force_slopes, unbalanced
 from ..unknowns import Parameter, default_keys
 from .least_squares import minimise
 
-NO_PRESSURE = 0.01  # of pressure_max
+NO_PRESSURE = 0.01  # relative to pressure_max
 LINEAR = ('stiffness', 'cubic_stiffness', 'damping', 'gain', 'mass')
 LEAST_FACTOR = 1e-3
 MODES = 8
-SETTLE = 0.5  # [s] after the release, by when all but the slow modes are below the noise
-SETTLING = (0.1, 0.9)  # parts of the search, between which K and D are settled
-SHORT = 0.5  # [s] of a swing after that, which is too little to fit anything to
+SETTLE = 0.5  # [s] after the release; by then all but the slow modes are below the noise
+SETTLING = (0.1, 0.9)  # fractions of the search, between which K and D are refined
+SHORT = 0.5  # [s] shortest usable swing after that
 
 
 def keys(robot: Description) -> list[str]:
-    """Stiffness and damping of every coordinate, and one gain for every coordinate of a segment with chambers."""
+    """Return keys: stiffness and damping per coordinate, and one gain per coordinate of segments with chambers."""
     found = []
     for key in default_keys(robot):
         name, field = key.split('.')
@@ -57,7 +56,7 @@ def keys(robot: Description) -> list[str]:
 
 
 def search(problem: Problem, options: Options, report: Report, checkpoint: Checkpoint) -> Array:
-    """x by linear equations and a local search; unknowns that no recording speaks of stay as they are in the file.
+    """Return x by linear equations and a local search; unknowns without effect keep their values in the file.
 
     Raises ValueError for unknowns in which the forces are not linear, and without a swing of a second.
     """
@@ -78,7 +77,7 @@ def search(problem: Problem, options: Options, report: Report, checkpoint: Check
     if passive:
         states = [_smooth(problem, recording) for recording in swings]
         x = _solve(problem, x, passive, states)
-        report(SETTLING[0], 'swings fitted by sinusoids')
+        report(SETTLING[0], 'fitted sinusoids to the swings')
         x = _settled(problem, x, passive, swings, report, checkpoint)
     if active and others:
         x = _solve(problem, x, active, [_as_measured(problem, recording) for recording in others])
@@ -94,7 +93,7 @@ def _settled(
     report: Report,
     checkpoint: Checkpoint,
 ) -> Array:
-    """Some unknowns by least squares on the swings, from where they are in x."""
+    """Refine some unknowns by least squares on the swings, starting from x."""
     parameters = tuple(problem.parameters[k] for k in places)
     released = tuple(replace(swing, pressure=np.zeros_like(swing.pressure)) for swing in swings)
     shooting = Shooting(replace(problem, parameters=parameters, recordings=released))
@@ -111,15 +110,15 @@ def _settled(
 
 
 def _solve(problem: Problem, x: Array, places: list[int], states: list[States]) -> Array:
-    """Least squares for the factors of some unknowns, the others as they are in x.
+    """Solve least squares for the factors of some unknowns, with the others as in x.
 
-    Rows are divided by the spread of their coordinate's share, so that a strong joint does not drown a weak one.
+    Rows are divided by the spread of their coordinate, so that a strong joint does not dominate a weak one.
     """
     columns = np.concatenate([force_slopes(problem, x, part)[:, problem.moving] for part in states])[
         ..., places
     ]
     now = np.concatenate([unbalanced(problem.robot(x), part)[:, problem.moving] for part in states])
-    constant = now - columns.sum(-1)  # the forces with all these unknowns zero; all factors are 1 at x
+    constant = now - columns.sum(-1)  # forces with all these unknowns zero; all factors are 1 at x
     weight = 1.0 / np.maximum(np.sqrt(np.mean(columns**2, axis=(0, 2))), 1e-12)
     left = (columns * weight[None, :, None]).reshape(-1, len(places))
     signed = np.array([problem.parameters[k].kind != 'factor' for k in places])
@@ -132,14 +131,14 @@ def _solve(problem: Problem, x: Array, places: list[int], states: list[States]) 
 
 
 def _moved(parameter: Parameter, x: float, factor: float) -> float:
-    """x of a value that is `factor` times the one at x; of a shift, whose column is that of a unit, x is its size."""
+    """Return the x of a value that is `factor` times the one at x; a shift has a unit column, and x is its size."""
     if parameter.kind == 'factor':
         return x + float(np.log(factor))
     return x + factor - 1.0
 
 
 def _smooth(problem: Problem, recording: Recording) -> States:
-    """A swing as damped sinusoids, in the coordinates that move."""
+    """Fit a swing by damped sinusoids, in the coordinates that move."""
     if recording.duration < SETTLE + SHORT:
         least = f'a free swing of at least {SETTLE + SHORT:g} s'
         raise ValueError(f'method wang: expected {least}, got one of {recording.duration:.3g} s')
@@ -160,7 +159,7 @@ def _states(problem: Problem, q: Array, qd: Array, qdd: Array, u: Array) -> Stat
 
 
 def _common_pattern(names: list[str], every: list[str]) -> str:
-    """The shortest `head*` that matches these names and no other."""
+    """Return the shortest `head*` that matches only these names."""
     for size in range(len(names[0]) + 1):
         head = names[0][:size]
         if [name for name in every if name.startswith(head)] == names:

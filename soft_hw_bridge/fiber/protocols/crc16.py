@@ -1,4 +1,4 @@
-"""CRC-16/ARC (polynomial 0x8005 reflected, start 0, check value 0xBB3D), fast on long texts."""
+"""CRC-16/ARC (polynomial 0x8005 reflected, start 0, check value 0xBB3D), fast for long texts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _POLYNOMIAL = 0xA001  # 0x8005 with its bits in reverse
 def crc16_arc(data: bytes) -> int:
     """Return the checksum.
 
-    A CRC with start 0 is linear over XOR: every byte adds what it would give with only zeros behind it. So a
-    block costs one table look-up per byte and one XOR over all, and zeros in front do not matter. The CRC of
-    what came before a block acts on it like two bytes XORed into its start.
+    A CRC with start 0 is linear over XOR: each byte contributes the CRC that it has with only zeros behind it. A block
+    thus costs one table look-up per byte and one XOR reduction, and leading zeros do not matter. The CRC of the
+    preceding bytes acts like two bytes XORed into the start of the block.
     """
     padded = np.frombuffer(bytes(-len(data) % _BLOCK) + data, np.uint8).reshape(-1, _BLOCK)
     crc = 0

@@ -1,7 +1,7 @@
 """FBGS text streams: ILLumiSense (strain of gratings) and Shape Sensing (points).
 
-Every message is a big-endian u32 length and that many ASCII characters, separated by tabs. The vendor
-publishes no description; this is the layout that aGotelli/FBGS-sensing reads from its interrogators.
+Every message is a big-endian u32 length followed by that many ASCII characters, with fields separated by tabs. The
+vendor publishes no description; this is the layout that aGotelli/FBGS-sensing reads from its interrogators.
 
     head:      date, time, sample number, number of channels
     channel:   number, g gratings, 4 status numbers, g wavelengths [nm], g powers
@@ -36,16 +36,16 @@ _DAY_NS = 86_400_000_000_000
 
 
 class Head(NamedTuple):
-    """The part both streams have in common."""
+    """The common part of both streams."""
 
-    day_ns: int | None  # time of day; None when it is told in whole seconds only
+    day_ns: int | None  # time of day; None if it has whole seconds only
     sample: int
     gratings: list[int]  # per channel
     status: list[tuple[int, ...]]  # per channel, 0 is good
 
 
 class FbgsSensor(NamedTuple):
-    """The shape of one fiber as the interrogator's software computed it."""
+    """The shape of one fiber as computed by the software of the interrogator."""
 
     curvature: Array  # [1/m] at the gratings
     angle: Array  # [rad] direction of bending
@@ -53,7 +53,7 @@ class FbgsSensor(NamedTuple):
 
 
 class _Fields:
-    """Reads tab-separated values one after the other."""
+    """Reads tab-separated values in sequence."""
 
     def __init__(self, text: bytes) -> None:
         try:
@@ -83,7 +83,7 @@ class _Fields:
     def _take(self, count: int) -> list[str]:
         stop = self._next + count
         if not self._next <= stop <= len(self._values):
-            raise MalformedPacket(f'FBGS message of {len(self._values)} fields, {stop} expected')
+            raise MalformedPacket(f'FBGS message of {len(self._values)} fields, expected {stop}')
         values = self._values[self._next : stop]
         self._next = stop
         return values
@@ -115,7 +115,7 @@ def decode_shape_sensing(text: bytes) -> tuple[Head, list[FbgsSensor]]:
             break
         label = fields.text()
         if label != _CURVATURE_LABEL:
-            raise MalformedPacket(f'FBGS message: {_CURVATURE_LABEL!r} expected, got {label!r:.40}')
+            raise MalformedPacket(f'FBGS message: expected {_CURVATURE_LABEL!r}, got {label!r:.40}')
         curvature = 100.0 * fields.numbers(gratings)
         fields.text()
         angle = fields.numbers(gratings)
@@ -127,7 +127,7 @@ def decode_shape_sensing(text: bytes) -> tuple[Head, list[FbgsSensor]]:
 
 
 class _FbgsAdapter(BufferedAdapter, ABC):
-    """The framing and the clock, common to both streams."""
+    """Framing and clock, common to both streams."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,16 +155,16 @@ class _FbgsAdapter(BufferedAdapter, ABC):
         """Return the frames of one message."""
 
     def _seek_length(self) -> bool:
-        """Drop bytes until a length with text behind it; text itself never looks like such a length."""
+        """Drop bytes up to a length followed by text; text itself never looks like such a length."""
         match = _LENGTH_AND_TEXT.search(self._buffer)
         start = match.start() if match else max(0, len(self._buffer) - _LENGTH.size)
         if start:
-            self._drop(f'FBGS stream out of step, {start} bytes dropped')
+            self._drop(f'FBGS stream out of sync, {start} bytes dropped')
             del self._buffer[:start]
         return match is not None
 
     def _stamp_ns(self, head: Head) -> int | None:
-        """Return the device time: the time of day plus the midnights seen."""
+        """Return the device time: the time of day plus a day for each midnight passed."""
         if head.day_ns is None:
             return None
         if head.day_ns < self._day_ns - _DAY_NS // 2:
@@ -174,7 +174,7 @@ class _FbgsAdapter(BufferedAdapter, ABC):
 
 
 class IllumisenseAdapter(_FbgsAdapter):
-    """Strain frames: every `cores` channels are one sensor."""
+    """Strain frames: each group of `cores` channels is one sensor."""
 
     def __init__(self, grating_s: Array, cores: int = CORES_PER_SENSOR) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ class IllumisenseAdapter(_FbgsAdapter):
         self.warnings += any(map(any, head.status))
         n = len(self._grating_s)
         if len(strains) % self._cores or any(gratings != n for gratings in head.gratings):
-            raise MalformedPacket(f'FBGS gratings {head.gratings}, expected {n} on each channel')
+            raise MalformedPacket(f'FBGS channels have {head.gratings} gratings, expected {n} each')
         stamp_ns = self._stamp_ns(head)
         return [
             ShapeFrame(
@@ -201,7 +201,7 @@ class IllumisenseAdapter(_FbgsAdapter):
 
 
 class ShapeSensingAdapter(_FbgsAdapter):
-    """Frames of points, and of curvature where the places of the gratings are known."""
+    """Frames of points, and of curvature if the positions of the gratings are known."""
 
     def __init__(self, point_spacing: float = 1e-3, grating_s: Array | None = None) -> None:
         super().__init__()
@@ -222,12 +222,12 @@ class ShapeSensingAdapter(_FbgsAdapter):
         return frames
 
     def _curvature(self, sensor: FbgsSensor, s: Array) -> Array | None:
-        """Return the angular strain at the points; bending towards `angle` turns about the axis ahead."""
+        """Return the angular strain at the points; bending towards `angle` rotates about `angle` + 90 degrees."""
         if self._grating_s is None:
             return None
         n = len(self._grating_s)
         if len(sensor.curvature) != n:
-            raise MalformedPacket(f'FBGS sensor of {len(sensor.curvature)} gratings, expected {n}')
+            raise MalformedPacket(f'FBGS sensor with {len(sensor.curvature)} gratings, expected {n}')
         about_x = np.interp(s, self._grating_s, -sensor.curvature * np.sin(sensor.angle))
         about_y = np.interp(s, self._grating_s, sensor.curvature * np.cos(sensor.angle))
         return np.column_stack([about_x, about_y, np.zeros(len(s))])

@@ -1,8 +1,8 @@
 """Luna ODiSI 6000: the OMSP stream, strain along fibers as JSON.
 
-Every message is JSON text, CR LF, four hexadecimal digits of CRC-16 over all before them, one NUL. Metadata
-tells which numbers of a measurement lie where; it is repeated every few seconds. The checksums printed in the
-guide could not be reproduced, so one that differs is counted as a warning and the message is used.
+A message is JSON text, CR LF, four hexadecimal digits of the CRC-16 of all preceding bytes, and a NUL. Metadata, sent
+every few seconds, give the positions of the numbers of a measurement. We could not reproduce the checksums printed in
+the guide, so a wrong checksum counts as a warning and the message is used.
 Source: ODiSI 6 User's Guide, chapter 8.
 """
 
@@ -40,22 +40,22 @@ T = TypeVar('T')
 
 @dataclass(frozen=True)
 class Core:
-    """Where the strain of one core is found: a channel, or one segment of a channel."""
+    """Source of the strain of one core: a channel, or one segment of a channel."""
 
     channel: int = 1
     segment: str = ''  # '' is the whole channel
-    reverse: bool = False  # the fiber runs from tip to base here
+    reverse: bool = False  # the fiber runs from tip to base
 
 
 class Message(NamedTuple):
-    """One message and whether its checksum agrees."""
+    """A message and whether its checksum is correct."""
 
     body: Json
     checksum_ok: bool
 
 
 def decode_message(data: bytes) -> Message:
-    """Return the message in the bytes between two NULs; damage in front of it is skipped."""
+    """Return the message between two NULs; skip damaged bytes before it."""
     end = _END.search(data)
     if end is None:
         raise MalformedPacket('OMSP message does not end with a checksum')
@@ -64,16 +64,16 @@ def decode_message(data: bytes) -> Message:
     try:
         body = json.loads(text, parse_int=_integer)
     except (ValueError, RecursionError) as error:
-        raise MalformedPacket(f'OMSP message is no JSON: {error}') from None
+        raise MalformedPacket(f'OMSP message is not valid JSON: {error}') from None
     if not isinstance(body, dict):
-        raise MalformedPacket('OMSP message is no JSON object')
+        raise MalformedPacket('OMSP message is not a JSON object')
     return Message(body, crc16_arc(text + (end[1] or b'')) == int(end[2], 16))
 
 
 class OdisiAdapter:
-    """Strain frames of one sensor, made of one or several cores.
+    """Strain frames of a sensor with one or several cores.
 
-    Channels are measured one after the other: a frame is complete with the last core of the list.
+    The instrument measures the channels in sequence: the last core of the list completes a frame.
     """
 
     sequence_bits = 32
@@ -94,14 +94,14 @@ class OdisiAdapter:
         return self._dropped + self._messages.overruns
 
     def reset(self) -> None:
-        """Forget half a message and the metadata of the last connection."""
+        """Forget partial messages and the metadata of the last connection."""
         self._messages.clear()
         self._metadata: Json = {}
         self._places: dict[Core, _Place] = {}
         self._readings: dict[Core, tuple[Array, Array]] = {}
 
     def info(self) -> dict[str, str]:
-        """Return what the metadata says about the instrument."""
+        """Return the metadata about the instrument."""
         told = {key: self._metadata[key] for key in _INFO if self._metadata.get(key)}
         return {key: one_line(x, 100) if isinstance(x, str) else shown(x) for key, x in told.items()}
 
@@ -126,7 +126,7 @@ class OdisiAdapter:
         elif kind == 'measurement' and self._places:  # without metadata the numbers mean nothing
             return self._read_measurement(body)
         elif kind not in ('measurement', 'tare'):
-            raise MalformedPacket(f'OMSP message type {shown(kind)}')
+            raise MalformedPacket(f'unknown OMSP message type {shown(kind)}')
         return None
 
     def _read_metadata(self, body: Json) -> None:
@@ -148,7 +148,7 @@ class OdisiAdapter:
         strains, qualities = zip(*(self._readings[core] for core in self._cores), strict=True)
         lengths = [len(strain) for strain in strains]
         if len(set(lengths)) > 1:
-            raise MalformedPacket(f'cores of {lengths} gages: all must have the same number')
+            raise MalformedPacket(f'cores must have the same number of gages, got {lengths}')
         return ShapeFrame(
             sensor=0,
             sequence=_get(body, 'sequence number', int) // len(self._metadata['sensors']) & 0xFFFFFFFF,
@@ -160,7 +160,7 @@ class OdisiAdapter:
 
 
 class _Place(NamedTuple):
-    """Where a core's numbers stand in the data of its channel."""
+    """Position of the numbers of a core in the data of its channel."""
 
     start: int
     stop: int | None
@@ -187,11 +187,11 @@ def _place(core: Core, sensors: dict[int, Json]) -> _Place:
     sensor = sensors[core.channel]
     units = sensor.get('units', 'microstrain')
     if units != 'microstrain':
-        raise MalformedPacket(f'channel {core.channel} is in {shown(units)}, need microstrain')
+        raise MalformedPacket(f'channel {core.channel} must be in microstrain, got {shown(units)}')
     pitch = 1e-3 * _get(sensor, 'gage pitch (mm)', float)
     positions = np.array([1e-3 * _get(gage, 'location (mm)', float) for gage in _objects(sensor, 'gages')])
     if not (0 < pitch < np.inf and np.all(np.diff(positions) > 0)):
-        raise MalformedPacket(f'channel {core.channel} has its gages in no order')
+        raise MalformedPacket(f'gages of channel {core.channel} are not in ascending order')
     start = len(positions)
     names = []
     for segment in _objects(sensor, 'segments'):
@@ -207,7 +207,7 @@ def _place(core: Core, sensors: dict[int, Json]) -> _Place:
     if core.segment:
         raise MalformedPacket(f'no segment {core.segment!r} on channel {core.channel}, it has {shown(names)}')
     if names:
-        raise MalformedPacket(f'channel {core.channel} is cut into segments {shown(names)}: name one')
+        raise MalformedPacket(f'channel {core.channel} has the segments {shown(names)}: name one')
     if len(positions):
         return _Place(0, len(positions), positions, pitch, core.reverse)
     return _Place(0, None, None, pitch, core.reverse)
@@ -215,7 +215,7 @@ def _place(core: Core, sensors: dict[int, Json]) -> _Place:
 
 def _integer(text: str) -> int:
     if len(text) > _LONGEST_INTEGER:
-        raise MalformedPacket(f'OMSP integer of {len(text)} characters')
+        raise MalformedPacket(f'OMSP integer has {len(text)} characters')
     return int(text)
 
 

@@ -1,7 +1,7 @@
 """SHP1, the suite's own frame for shape sensors without an open protocol.
 
-A stream of frames, little-endian: a header of 40 bytes (longer in future versions: `header bytes` says),
-then float32 arrays in the order of the field mask, N times their number of components, SI units.
+A little-endian stream of frames: a header of 40 bytes (`header bytes` allows longer ones in future versions), then
+float32 arrays in the order of the field mask, with N times their number of components, in SI units.
 
     0 "SHP1"   4 u16 header bytes   6 u16 flags   8 u32 body bytes   12 u32 sequence   16 u64 device time [ns]
     24 u16 sensor   26 u16 N   28 u32 field mask   32 f32 spacing [m], 0: use s   36 u32 CRC-32 of the body
@@ -53,15 +53,15 @@ class Header(NamedTuple):
 
 
 def decode_header(data: bytes) -> Header:
-    """Return the header of a frame whose sizes agree with each other.
+    """Return the header of a frame with consistent sizes, otherwise raise MalformedPacket.
 
-    Raises MalformedPacket: so no length field can make the reader wait for, or allocate, more than N points.
+    So no length field can make the reader wait for, or allocate, more than N points.
     """
     if len(data) < HEADER.size:
         raise MalformedPacket(f'SHP1 header needs {HEADER.size} bytes, got {len(data)}')
     header = Header(*HEADER.unpack_from(data))
     if header.magic != MAGIC:
-        raise MalformedPacket(f'SHP1 magic expected, got {header.magic!r}')
+        raise MalformedPacket(f'SHP1 magic must be {MAGIC!r}, got {header.magic!r}')
     if not HEADER.size <= header.header_bytes <= MAX_HEADER_BYTES:
         raise MalformedPacket(f'SHP1 header of {header.header_bytes} bytes')
     if header.mask & ~_ALL_FIELDS:
@@ -81,7 +81,7 @@ def decode_frame(data: bytes) -> ShapeFrame:
     if len(body) != header.body_bytes:
         raise MalformedPacket(f'SHP1 frame with {len(body)} body bytes, its header says {header.body_bytes}')
     if zlib.crc32(body) != header.crc:
-        raise MalformedPacket('SHP1 checksum differs')
+        raise MalformedPacket('SHP1 checksum is wrong')
     fields = _split(np.frombuffer(body, '<f4').astype(np.float64), header)
     s = fields['s'][:, 0] if 's' in fields else header.spacing * np.arange(header.n, dtype=np.float64)
     if not np.all(s[1:] > s[:-1]):
@@ -101,7 +101,7 @@ def decode_frame(data: bytes) -> ShapeFrame:
 
 
 class Shp1Adapter(BufferedAdapter):
-    """Frames from a byte stream; after damage it looks for the next magic word."""
+    """Frames from a byte stream; after damaged bytes it searches for the next magic word."""
 
     def feed(self, data: bytes) -> list[ShapeFrame]:
         """Return the frames completed by these bytes."""

@@ -1,21 +1,21 @@
-/* Rules and protocol of pressure_node.h; docs/bridges.md describes both. */
+/* Implementation of pressure_node.h; docs/bridges/pressure.md describes rules and protocol. */
 #include "pressure_node.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define WATCHDOG_US 200000u /* without a set point, vent */
-#define VALID_US 150000u    /* a set point that follows from an older measurement is refused */
+#define WATCHDOG_US 200000u /* vent after this time without a set point */
+#define VALID_US 150000u    /* reject set points based on older measurements */
 #define MOST_BYTES (4 * (4 + 2 * NODE_CHANNELS) + 3)
 #define STUFFED(n) ((n) + (n) / 254 + 1)
 
-static bool is_live;        /* vented by the host, and since then it has sent set points in time */
-static uint32_t epoch;      /* changes whenever the set points are taken away */
-static uint32_t sequence;   /* of the set points that hold */
-static uint32_t contact_us; /* when they came */
+static bool is_live;        /* the host has vented, and has sent set points in time since */
+static uint32_t epoch;      /* changes whenever the device vents */
+static uint32_t sequence;   /* of the current set points */
+static uint32_t contact_us; /* time of their arrival */
 static int32_t setpoints[NODE_CHANNELS];
-static uint8_t frame[STUFFED(MOST_BYTES)]; /* what is being received */
-static size_t size;                        /* of it; larger than the frame: too long, wait for the next */
+static uint8_t frame[STUFFED(MOST_BYTES)]; /* frame being received */
+static size_t size;                        /* of the frame; beyond the buffer: too long, wait for the next */
 
 static uint16_t crc16(const uint8_t *data, size_t n) { /* CRC-16/CCITT-FALSE */
     uint16_t crc = 0xFFFF;
@@ -35,7 +35,7 @@ static uint8_t *put(uint8_t *at, uint32_t value) {
     return at;
 }
 
-static void send(uint8_t *data, uint8_t *end) { /* with a checksum, by consistent overhead byte stuffing */
+static void send(uint8_t *data, uint8_t *end) { /* with checksum and COBS (consistent overhead byte stuffing) */
     uint16_t crc = crc16(data, (size_t)(end - data));
     *end++ = (uint8_t)crc, *end++ = (uint8_t)(crc >> 8);
     for (const uint8_t *block = data, *at; block <= end; block = at + (at - block < 254)) {
@@ -47,7 +47,7 @@ static void send(uint8_t *data, uint8_t *end) { /* with a checksum, by consisten
     node_send(0);
 }
 
-static size_t unstuff(void) { /* the received frame in place; the size of its content, 0: damaged */
+static size_t unstuff(void) { /* decode the received frame in place; return its size, 0: damaged */
     size_t from = 0, to = 0;
     while (from < size) {
         size_t next = from + frame[from];
@@ -59,7 +59,7 @@ static size_t unstuff(void) { /* the received frame in place; the size of its co
     return to;
 }
 
-static void vent(void) { /* nothing that was sent before has an effect any more */
+static void vent(void) { /* voids all earlier set points */
     is_live = false;
     epoch++;
     for (int k = 0; k < NODE_CHANNELS; k++) node_set_valve(k, setpoints[k] = 0);
@@ -76,9 +76,9 @@ static void answer(uint32_t number) {
 static void take_setpoints(const uint8_t *data, size_t n) {
     uint32_t now = node_now_us();
     if (n != 4 * (3 + NODE_CHANNELS)) return;
-    if (!is_live || get(data) != epoch) return;      /* from before a vent */
-    if (get(data + 4) != sequence + 1) return;       /* does not follow what holds now */
-    if (now - get(data + 8) > VALID_US) return;      /* held up on the way */
+    if (!is_live || get(data) != epoch) return;      /* sent before a vent */
+    if (get(data + 4) != sequence + 1) return;       /* does not follow the current one */
+    if (now - get(data + 8) > VALID_US) return;      /* delayed on the way */
     for (int k = 0; k < NODE_CHANNELS; k++) {
         int32_t pascal = (int32_t)get(data + 12 + 4 * k);
         if (pascal < NODE_LOWEST || pascal > NODE_HIGHEST) return;
@@ -94,7 +94,7 @@ static void take_frame(void) {
     n -= 3; /* without kind and checksum */
     if (frame[0] == 'S') take_setpoints(frame + 1, n);
     if (frame[0] == 'V' && n == 4) {
-        if (!is_live || get(frame + 1) != sequence) vent(); /* else it was repeated before the answer came */
+        if (!is_live || get(frame + 1) != sequence) vent(); /* otherwise a repetition */
         is_live = true;
         sequence = get(frame + 1);
         contact_us = node_now_us();
@@ -102,7 +102,7 @@ static void take_frame(void) {
     if ((frame[0] == 'Q' || frame[0] == 'V') && n == 4) answer(get(frame + 1));
 }
 
-static void look_at_the_time(void) {
+static void check_watchdog(void) {
     if (is_live && node_now_us() - contact_us > WATCHDOG_US) vent();
 }
 
@@ -113,14 +113,14 @@ void pressure_node_start(void) {
 }
 
 void pressure_node_poll(void) {
-    look_at_the_time();
+    check_watchdog();
     for (int left = 2 * (int)sizeof frame, byte; left && (byte = node_receive()) >= 0; left--) {
         if (byte) {
             if (size < sizeof frame) frame[size] = (uint8_t)byte;
             size += size <= sizeof frame;
             continue;
         }
-        look_at_the_time();
+        check_watchdog();
         if (size && size <= sizeof frame) take_frame();
         size = 0;
     }
