@@ -7,6 +7,7 @@ stall the valves. A valve terminal with a watchdog also vents when that process 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from soft_hw_bridge.pressure.remote_stream import RemoteStream
 
 _TOPIC = 'pressure/command'
 _LARGEST = 20_000  # [bytes] of a command
+_PAUSE = 0.1  # [s] a longer silence of the publisher may be its end
 
 
 class PressureBridge(BridgeNode[RemoteStream]):
@@ -39,6 +41,9 @@ class PressureBridge(BridgeNode[RemoteStream]):
         super().__init__('pressure_bridge', PressureConfig)
         self._stopped = False  # by an emergency stop, until deactivated
         self._losses = 0  # of the device
+        self._heard_t = math.inf  # [s] of `boot_time`, when the last command arrived; inf: none so far
+        self._seen_t: dict[bytes, float] = {}  # when each publisher of commands appeared, by GID
+        self._generation = 0  # of publishers: how often one appeared during a silence
         self._publisher = self.create_publisher(ChamberPressures, 'pressure/measured', SENSOR)
         self._read = flat_reader(ChamberPressures)
         # Take all commands, not only the newest: one publisher must not hide another.
@@ -94,15 +99,30 @@ class PressureBridge(BridgeNode[RemoteStream]):
 
     def _command_publishers(self) -> list[str]:
         """Return the nodes that have a publisher of commands, even if it is silent."""
-        found = self.get_publishers_info_by_topic(self.resolve_topic_name(_TOPIC))
+        found, t = self.get_publishers_info_by_topic(self.resolve_topic_name(_TOPIC)), boot_time()
+        self._seen_t = {gid: self._seen_t.get(gid, t) for gid in (bytes(each.endpoint_gid) for each in found)}
         return sorted(f'{each.node_namespace.rstrip("/")}/{each.node_name}'[:100] for each in found)
+
+    def _may_be_successor(self, t: float) -> bool:
+        """Whether a publisher appeared after the last command, which came too long ago for a pause of its publisher.
+
+        The sequence number of a successor can follow that of its predecessor by chance.
+        """
+        if t - self._heard_t <= _PAUSE:
+            return False
+        self._command_publishers()
+        return max(self._seen_t.values(), default=0.0) > self._heard_t
 
     def _on_command(self, data: bytes, info: dict[str, Any]) -> None:
         device = self._device
         if device is None:
             return
         sequence, publisher = info.get('publication_sequence_number'), bytes(info.get('publisher_gid') or b'')
-        command = Command(boot_time(), 0, UNKNOWN if sequence is None else sequence, False, publisher, ())
+        t = boot_time()
+        self._generation += self._may_be_successor(t)
+        self._heard_t = t
+        known = UNKNOWN if sequence is None else sequence
+        command = Command(t, 0, known, False, publisher, (), self._generation)
         try:
             device.command(self._filled_in(command, data, device.names))
         except ValueError as error:

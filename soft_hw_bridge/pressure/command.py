@@ -6,7 +6,9 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_HEAD = struct.Struct('<dqq?B')  # the fields of Command before `publisher`, and the length of `publisher`
+_HEAD = struct.Struct(
+    '<dqq?qB'
+)  # the fields of Command before `publisher`, `generation`, and the length of `publisher`
 _NUMBER = struct.Struct('<d')
 
 
@@ -19,19 +21,20 @@ class Command(NamedTuple):
     is_handover: bool  # the publisher declares a hand-over
     publisher: bytes  # GID; empty if the middleware does not provide it
     pressure: tuple[float, ...]  # [Pa] gauge, in the order of the robot's chambers
+    generation: int = 0  # of publishers: how often one appeared while there were no commands
 
     def pack(self) -> bytes:
         """Return the bytes for `unpack`."""
-        head = _HEAD.pack(*self[:4], len(self.publisher))
+        head = _HEAD.pack(*self[:4], self.generation, len(self.publisher))
         return head + self.publisher + struct.pack(f'<{len(self.pressure)}d', *self.pressure)
 
     @classmethod
     def unpack(cls, data: bytes) -> Command:
         """Return the command from the bytes of `pack`."""
-        heard_t, stamp_ns, sequence, is_handover, size = _HEAD.unpack_from(data)
+        heard_t, stamp_ns, sequence, is_handover, generation, size = _HEAD.unpack_from(data)
         publisher, numbers = data[_HEAD.size : _HEAD.size + size], data[_HEAD.size + size :]
         pressure = struct.unpack(f'<{len(numbers) // _NUMBER.size}d', numbers)
-        return cls(heard_t, stamp_ns, sequence, is_handover, publisher, pressure)
+        return cls(heard_t, stamp_ns, sequence, is_handover, publisher, pressure, generation)
 
 
 def in_order(names: Sequence[str], pressure: Sequence[float], wanted: Sequence[str]) -> tuple[float, ...]:

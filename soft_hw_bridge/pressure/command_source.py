@@ -15,7 +15,8 @@ class Master:
 
     Texts in a message prove nothing, since anyone can write them. The GID of the publisher decides, if the middleware
     provides it. Otherwise the sequence number decides: each publisher counts its own messages, so a number that does
-    not follow the previous one belongs to another publisher.
+    not follow the previous one belongs to another publisher. The number of a successor can follow by chance, so a
+    publisher that appeared during a silence (`generation`) is another one too.
 
     A second publisher is a fault until `forget`, even if the first one has ended. The exception is a hand-over that
     both declare: the last command of the first and the first command of the second have `is_handover`.
@@ -60,6 +61,8 @@ class Master:
         """Whether two commands come from one publisher."""
         if command.publisher or last.publisher:
             return command.publisher == last.publisher
+        if command.generation != last.generation:
+            return False
         if UNKNOWN in (command.sequence, last.sequence):
             return command.sequence == last.sequence
         passed = max(command.heard_t - last.heard_t, 0.0)

@@ -182,6 +182,28 @@ def test_a_publisher_that_replaces_another_waits_for_an_activation(
     )
 
 
+def test_a_successor_whose_numbers_follow_by_chance_waits_for_an_activation(
+    attacked: Any, listener: BridgeListener, valves: ModbusEmulator
+) -> None:
+    """Without a GID in a message its publisher is known by its number; a new publisher counts further here at once."""
+    _, commander = attacked
+    heard = listener.node.collect(ChamberPressures, 'pressure/command', COMMAND)
+    listener.node.spin_until(lambda: len(heard) > 50, 'commands')
+    message = heard[-1]
+    message.pressure = [0.0] * len(message.pressure)
+    commander.process.stop(signal.SIGKILL)
+    successor = listener.node.announce(ChamberPressures, 'pressure/command', COMMAND)
+
+    def told() -> bool:
+        message.header.stamp = listener.node.get_clock().now().to_msg()
+        for _ in range(10):  # to pass the numbers of the commander, which may have sent thousands
+            successor.publish(message)
+        return 'commands from two publishers' in listener.status.message
+
+    listener.node.spin_until(told, 'word of two publishers')
+    assert stays_vented(listener.node, valves, 1.0)
+
+
 def test_a_forgotten_second_bridge_is_told_on_both_sides_and_vents(
     attacked: Any, listener: BridgeListener, valves: ModbusEmulator, ros_process: Any
 ) -> None:

@@ -65,3 +65,14 @@ def test_a_hand_over_takes_both(publishers: tuple[bytes, bytes], declared: tuple
     assert master.hear(command(3, publishers[1], is_handover=declared[1])) == (
         '' if all(declared) else RIVALS
     )
+
+
+def test_a_publisher_that_appeared_during_a_silence_is_another_one_whatever_its_number() -> None:
+    master = Master()
+    assert not master.hear(command(5))
+    successor = command(6, heard_t=0.3)._replace(generation=1)
+    assert Command.unpack(successor.pack()) == successor
+    assert master.hear(successor) == RIVALS
+    master.forget()
+    assert not master.hear(successor)
+    assert not master.hear(command(7, heard_t=0.31)._replace(generation=1))
