@@ -22,6 +22,7 @@ KERNEL_FOLDERS = (
     'soft_dynamics/description',
     'soft_dynamics/geometry',
     'soft_dynamics/kernels',
+    'soft_dynamics/messages',
     'soft_estimation/inverse_kinematics',
     'soft_estimation/kalman',
 )

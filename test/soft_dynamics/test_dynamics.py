@@ -256,7 +256,7 @@ def test_link_lengths_that_cannot_be_are_refused():
     free = sd.load('honeycomb_arm', {'segment_defaults': {'lengths': 'free'}})
     for other, count in ((sd.load('fabric_arm'), 3), (sd.load('pneumatic_arm'), 3), (free, 4)):
         with pytest.raises(
-            ValueError, match='lengths: expected a robot of universal segments of fixed lengths'
+            ValueError, match='lengths: expected a robot of universal segments with fixed lengths'
         ):
             other.with_link_lengths(np.full((count, 2), 0.08))
 
