@@ -20,7 +20,6 @@ import numpy as np
 from scipy.linalg import expm
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.geometry.se3 import moved, pose_error
 from soft_dynamics.robot import Robot
 
@@ -73,7 +72,7 @@ class PredictiveLaw:
     def __init__(self, robot: Robot, gains: PredictiveGains, joints: bool = False) -> None:
         if first_actuated(robot):
             raise ValueError(f'robot {robot.name}: expected a fixed base')
-        if any(isinstance(segment, Disc) for segment in robot.description.segments):
+        if any(segment.singular for segment in robot.description.segments):
             raise ValueError(
                 f'robot {robot.name}: expected no discs; the predictive law cannot linearise them'
             )

@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.diagnostics import RateCounter, Status, stream_status
 from soft_dynamics.geometry import urdf
 from soft_dynamics.geometry.se3 import pose_from_rpy

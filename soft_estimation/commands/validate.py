@@ -17,7 +17,7 @@ from soft_dynamics.bags import open_bag
 from soft_dynamics.robot import load
 
 from ..recordings.recording import SOURCES, read_recording
-from ..validation.free_run import Statistics, Validation, moving, unit_of, validate
+from ..validation.free_run import Statistics, Validation, moving, validate
 from ..validation.report import html_report, text_report
 from .progress_bar import ProgressBar
 from .run_command import run_command, say
@@ -120,7 +120,7 @@ def judge(validation: Validation, options: argparse.Namespace) -> tuple[bool, st
 
 def command(options: argparse.Namespace) -> int:
     robot = load(options.robot)
-    units = {unit_of(robot.coordinate_names[k]) for k in moving(robot)}
+    units = {robot.coordinate_units[k] for k in moving(robot)}
     for unit, _ in thresholds(options.threshold):
         if unit and unit not in units:
             raise ValueError(f'--threshold: {robot.name} has no coordinate in {unit}, only in {units.pop()}')

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Link
 from soft_dynamics.messages.body_frame import BodyFrame
 from soft_dynamics.robot import Robot
 
@@ -142,7 +141,7 @@ class PoseDifferentiator:
             known[: start(0)] = True  # of a moving base: seen or given
             frames = sorted({0, *(frame_index(robot, self._tracking.sensors[name]) for name in bodies)})
             for first, last in itertools.pairwise(frames):
-                soft = [s for s in robot.description.segments[first:last] if not isinstance(s, Link)]
+                soft = [s for s in robot.description.segments[first:last] if s.moves]
                 known[start(first) : start(last)] = len(soft) == 1
             self._spans[bodies] = known
         return self._spans[bodies]

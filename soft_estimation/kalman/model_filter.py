@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import chdtri
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Arc, Link, Universal
 from soft_dynamics.errors import SoftRobotError
 from soft_dynamics.messages.body_frame import BodyFrame
 from soft_dynamics.robot import Robot
@@ -58,7 +57,7 @@ class ModelFilter:
         self.bodies = MisplacedBodies(tracking)  # bodies of which only the directions count
         spreads = self.config.start_spread, self.config.start_rate_spread
         self._relocation = Relocation(self.process, tracking, spreads, noise.of_kind)
-        self._is_smooth = all(isinstance(s, Arc | Universal | Link) for s in robot.description.segments)
+        self._is_smooth = all(s.smooth for s in robot.description.segments)
         ahead = AHEAD * self.process.noise.step
         self._ahead = ahead if self.config.history < math.inf else 0.0  # recordings: a belief at each sample
         self._largest_pressure = LARGEST_PRESSURE * self._watch.largest_pressure

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot
 
@@ -90,7 +89,7 @@ class Process:
     """
 
     def __init__(self, robot: Robot, noise: ProcessNoise) -> None:
-        if any(isinstance(segment, Disc) for segment in robot.description.segments):
+        if any(segment.singular for segment in robot.description.segments):
             raise ValueError(
                 f'{robot.name}: the model-based filter needs coordinates with inertia in every pose; '
                 'those of discs have none in the straight pose'

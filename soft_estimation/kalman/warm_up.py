@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.messages.body_frame import BodyFrame
 from soft_dynamics.robot import Robot
 

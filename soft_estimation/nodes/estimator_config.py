@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot, load
 from soft_estimation.differentiate.differentiator import DifferentiatorConfig

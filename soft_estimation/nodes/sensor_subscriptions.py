@@ -14,7 +14,7 @@ from rclpy.subscription import Subscription
 from soft_robot_suite.msg import ChamberPressures
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.messages.body_frame import BodyFrame
 from soft_dynamics.messages.flat_messages import Flat
 from soft_dynamics.ros.conversions import body_frame_of_pose, message_class, record, time_to_ns

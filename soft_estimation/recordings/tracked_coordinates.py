@@ -11,8 +11,8 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from soft_dynamics.array import Array
 from soft_dynamics.bags import BagError
-from soft_dynamics.description.robot_description import Hinge
 from soft_dynamics.robot import Robot
+from soft_dynamics.segments import Hinge
 
 from ..differentiate.smoothing_spline import smoothing_spline
 from ..inverse_kinematics.fiber_shape import hinge_angles

@@ -14,7 +14,7 @@ from sensor_msgs.msg import JointState
 from toy_sensor import BEND, NOISE
 
 import soft_dynamics as sd
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.ros.conversions import time_from_ns
 from soft_dynamics.ros.qos import SENSOR
 from soft_estimation.kalman.model_filter import ModelFilter

@@ -9,8 +9,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import soft_dynamics as sd
-from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.inverse_kinematics.kernels import are_rigid, carry_poses
+from soft_dynamics.geometry.se3 import are_rigid, pose_from_rpy
+from soft_estimation.inverse_kinematics.kernels import carry_poses
 from soft_estimation.inverse_kinematics.pose_tracking import Tracking
 from soft_estimation.kalman import kernels
 from soft_estimation.kalman.process_model import Belief, Process, ProcessNoise

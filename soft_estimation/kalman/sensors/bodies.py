@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.geometry.quaternion import from_rotation
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.messages.body_frame import BodyFrame
@@ -194,7 +194,7 @@ class TrackedBodies:
         tracking, sensors = self._tracking, [self._tracking.sensors[name] for name in names]
         indices = [frame_index(tracking.robot, sensor) for sensor in sensors]
         order = sorted(range(len(names)), key=indices.__getitem__)
-        moves = tracking.robot.description.base.type != 'fixed'
+        moves = tracking.robot.description.base.moves
         frames, parent = np.full((len(names), 4), [0, 0, -1, 0]), np.full(len(names), -1)
         last = -1
         for k, i in enumerate(order):

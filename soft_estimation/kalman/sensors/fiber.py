@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Disc, Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot
 
@@ -122,7 +122,7 @@ class Fibers:
     def _fiber_bodies(self, name: str) -> tuple[list[str], Array]:
         """Return a body for the end of every segment along the fiber, and their arc lengths."""
         if name not in self._fibers:
-            segments = [s for s in self._tracking.robot.description.segments if not isinstance(s, Disc)]
+            segments = self._tracking.robot.description.segments
             bodies = [Sensor(name=f'{name}/{s.name}', kind='fiber', frame=s.name) for s in segments]
             for body in bodies:
                 self._tracking.add_body(body)
@@ -131,7 +131,7 @@ class Fibers:
 
     def _fiber_base(self, name: str) -> Array:
         sensor = sensor_of(self._tracking.robot, name, 'fiber')
-        if sensor.frame != 'base' or self._tracking.robot.description.base.type != 'fixed':
+        if sensor.frame != 'base' or self._tracking.robot.description.base.moves:
             raise ValueError(f'sensor {name!r}: expected a fiber that starts at a fixed base')
         return np.asarray(self._X_MB @ sensor_pose(sensor))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_dynamics.robot import Robot
 

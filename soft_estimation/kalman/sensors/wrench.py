@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot
 
