@@ -101,3 +101,17 @@ def test_figure_is_small_and_on_its_page(name: str) -> None:
     assert (ROOT / 'docs' / 'figures' / f'{name}.png').stat().st_size < MAX_FIGURE
     page = (ROOT / 'docs' / 'theory' / f'{name}.md').read_text(encoding='utf-8')
     assert f'](../figures/{name}.png)' in page
+
+
+@pytest.mark.parametrize(
+    ('page', 'file'),
+    [
+        ('filter_sensor', 'toy_sensor.py'),
+        ('control_law', 'soft_control/test_new_law.py'),
+        ('pressure_device', 'soft_hw_bridge/test_new_device.py'),
+    ],
+)
+def test_worked_examples_are_those_that_a_test_adds_from_outside(page: str, file: str) -> None:
+    text = (ROOT / 'docs' / 'adding' / f'{page}.md').read_text(encoding='utf-8')
+    example = re.findall(r'```python\n(.*?)```', text, re.DOTALL)[0]
+    assert example in (ROOT / 'test' / file).read_text(encoding='utf-8')

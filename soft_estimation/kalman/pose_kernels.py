@@ -73,12 +73,11 @@ def add_misfit(X_M, J_tip, span, misfit, R):
     axes = np.empty((3, 3))
     for i in range(len(X_M) - 1):
         A, B = X_M[i], X_M[i + 1]
-        trace, length = 0.0, 0.0
+        length = 0.0
         for a in range(3):
             length += (B[a, 3] - A[a, 3]) ** 2
-            for b in range(3):
-                trace += A[a, b] * B[a, b]
-        bend = math.acos(min(1.0, max(-1.0, 0.5 * (trace - 1.0))))
+        r = so3.log_kernel(vec3.matmul(vec3.transpose(rotation(A)), rotation(B)))
+        bend = math.sqrt(vec3.dot(r, r))
         turned, count = (misfit[1] * bend * bend) ** 2, 0
         for j in range(starts[span[0] + i], starts[span[0] + i + 1]):
             w = J_tip[:3, j].copy()

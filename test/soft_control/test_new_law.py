@@ -17,7 +17,7 @@ from soft_control.safety.state_machine import Mode, State
 from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot
 
-STEP, RATE = 0.2, 100.0  # [rad], [Hz]
+STEP, RATE = 0.05, 100.0  # [rad], [Hz]
 
 
 class StaticLaw:

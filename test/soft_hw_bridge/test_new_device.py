@@ -40,7 +40,7 @@ class Balloon:
         self._sequence = (self._sequence + 1) % 2**self.sequence_bits
         return [Reading(self.pressure.copy(), self._now_ns(), None, self._sequence)]
 
-    def write(self, pressure: Array) -> None:
+    def write(self, pressure: Array, decided_t: float | None = None) -> None:
         self.pressure[:] = pressure
 
     def close(self) -> None:
