@@ -14,8 +14,10 @@ import numpy as np
 import pinocchio as pin
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Actuation, Description, Material, load_description
+from soft_dynamics.description.actuation import Actuation
+from soft_dynamics.description.robot_description import Description, load_description
 from soft_dynamics.robot import Robot
+from soft_dynamics.segments import Material
 
 HONEYCOMB, PNEUMATIC = load_description('honeycomb_arm'), load_description('pneumatic_arm')
 GRAVITY = HONEYCOMB.gravity

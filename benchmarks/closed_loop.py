@@ -1,6 +1,7 @@
 """Measure the closed loop on the virtual rig: latency of each stage, CPU of each node.
 
 python -m benchmarks.closed_loop [--seconds 30] [--rate 200] [--realtime 20] [--everything] [--write-docs]
+python -m benchmarks.closed_loop --compare 5 [...]    compares the suite's executor and messages with those of rclpy
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ PATIENCE = 90.0  # [s] longest wait for the loop
 SETTLE = 4.0  # [s] for the clocks
 EIGHT = 10.0  # [s]
 STRETCH = 30.0  # [s] parts of a long run, reported separately
+RUNTIMES = ('lean+flat', 'events+flat', 'events+ordinary', 'single+ordinary')  # executor and messages
 STAGES = {
     'mocap_bridge: packet to poses': ('sent', 'pose'),
     'state_estimator: poses to state': ('pose', 'state'),
@@ -193,6 +195,31 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
     return '\n'.join(f'| {" | ".join(line)} |' for line in (header, ['---'] * len(header), *lines))
 
 
+def compare(options: argparse.Namespace, say: Callable[[str], None]) -> list[list[str]]:
+    """Return a table of the suite's executor and messages beside those of rclpy, measured in turn; medians."""
+    found: dict[str, list[tuple[float, float, float, float, float]]] = {runtime: [] for runtime in RUNTIMES}
+    for k in range(options.compare):
+        for runtime in RUNTIMES:
+            say(f'{runtime}, run {k + 1} of {options.compare}')
+            os.environ['SOFT_ROBOT_RUNTIME'] = runtime
+            run = measure(options, lambda _: None)
+            whole = 1e-9 * (run.ways.moments[:, -1] - run.ways.moments[:, 0])
+            own = sum(share for node, share in run.shares.items() if node != 'whole computer')
+            p50, p99 = np.quantile(whole, (0.5, 0.99))
+            found[runtime].append((p50, p99, own, run.shares['state_estimator'], run.ways.state_rate))
+    rows = [
+        ['executor + messages', 'p50', 'p99', 'p99, runs', 'CPU of all nodes', 'of the estimator', 'states']
+    ]
+    for runtime, runs in found.items():
+        p50, p99, own, estimator, rate = np.median(runs, 0)
+        spread = (
+            f'{1e3 * min(runs, key=lambda r: r[1])[1]:.2f} to {1e3 * max(runs, key=lambda r: r[1])[1]:.2f} ms'
+        )
+        cells = f'{1e3 * p50:.2f} ms', f'{1e3 * p99:.2f} ms', spread
+        rows.append([runtime, *cells, f'{100 * own:.0f} %', f'{100 * estimator:.0f} %', f'{rate:.0f} /s'])
+    return rows
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='python -m benchmarks.closed_loop', description=(__doc__ or '').partition('\n')[0], epilog=METHOD
@@ -218,6 +245,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         '--everything', action='store_true', help='add F/T sensor, Vive trackers, fiber and shape_publisher'
     )
+    parser.add_argument(
+        '--compare',
+        type=number(1, 20, int),
+        metavar='RUNS',
+        help="run the suite's executor and messages and those of rclpy in turn, this many times each",
+    )
     parser.add_argument('--write-docs', action='store_true', help='also write the tables into the docs')
     options = parser.parse_args(arguments)
     if not all(importlib.util.find_spec(name) for name in ('rclpy', 'soft_robot_suite')):
@@ -227,6 +260,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def say(message: str) -> None:
         print(f'closed_loop {time.monotonic() - begin:4.0f} s: {message}', file=sys.stderr, flush=True)
 
+    flags = ' --everything' * options.everything + f' --realtime {options.realtime}' * bool(options.realtime)
+    if options.compare:
+        folder = str(Path(__file__).resolve().parent / 'runtimes')
+        os.environ['PYTHONPATH'] = os.pathsep.join([folder, *filter(None, [os.environ.get('PYTHONPATH')])])
+        rows = compare(options, say)
+        print(text(rows))
+        if options.write_docs:
+            name = f'benchmarks.closed_loop --compare {options.compare}{flags}'
+            replace_part(DOCS, f'<!-- {name} -->', f'<!-- end of {name} -->', markdown(rows))
+        return 0
     run = measure(options, say)
     parts = list(tables(run))
     if options.seconds >= 2.0 * STRETCH:
@@ -234,9 +277,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     line = summary(run, options.seconds)
     print('\n\n'.join([*map(text, parts), line]))
     if options.write_docs:
-        flags = ' --everything' * options.everything + f' --realtime {options.realtime}' * bool(
-            options.realtime
-        )
         name = f'benchmarks.closed_loop{flags}'
         method = '' if flags else f'{METHOD.strip()}\n\n'
         part = '\n\n'.join([*map(markdown, parts), line])

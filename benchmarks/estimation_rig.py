@@ -11,7 +11,8 @@ import numpy as np
 
 import soft_dynamics as sd
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Description, Sensor
+from soft_dynamics.description.robot_description import Description
+from soft_dynamics.description.sensors import Sensor
 from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
 from soft_estimation.inverse_kinematics.poses import pose
 from soft_estimation.kalman.model_filter import ModelFilter

@@ -19,7 +19,7 @@ from scipy.optimize import root
 
 import soft_dynamics as sd
 from soft_dynamics.commands.arguments import number
-from soft_dynamics.description.robot_description import Actuation
+from soft_dynamics.description.actuation import Actuation
 
 PLACEMENTS = ('lumped', 'point', 'distributed')
 BEND = {'bare joint': 0.5, 'pneumatic_arm': 0.5, 'floating_actuator': 0.02}  # of every arc [rad, rad, m]

@@ -49,10 +49,14 @@ def quantity(
     most: float | None = None,
     length: int | None = None,
     form: Form | None = None,
+    types: Mapping[str, type] | None = None,
 ) -> Any:
-    """Declare a field with unit, description, bounds or pattern; for a list, these apply to each entry."""
+    """Declare a field with unit, description, bounds or pattern; for a list, these apply to each entry.
+
+    types: dataclasses by what their field `type` says; the value is a mapping for one of them.
+    """
     bounds = {'above': above, 'least': least, 'most': most}
-    metadata = {'unit': unit, 'doc': doc, 'length': length, 'form': form, **bounds}
+    metadata = {'unit': unit, 'doc': doc, 'length': length, 'form': form, 'types': types, **bounds}
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -91,10 +95,13 @@ def _value(hint: Any, data: Any, path: str, meta: Mapping[str, Any], problems: l
         options = [option for option in get_args(hint) if option is not type(None)]
         if data is None and len(options) < len(get_args(hint)):
             return None
-        if dataclasses.is_dataclass(options[0]):
-            return _tagged(options, data, path, problems)
+        if dataclasses.is_dataclass(options[0]) and len(options) > 1:
+            by_type = {get_args(typing.get_type_hints(option)['type'])[0]: option for option in options}
+            return _tagged(by_type, data, path, problems)
         return _value(options[0], data, path, meta, problems)
     if dataclasses.is_dataclass(hint):
+        if meta.get('types'):
+            return _tagged(meta['types'], data, path, problems)
         return read(hint, data, path, problems)  # type: ignore[arg-type]
     if origin is tuple:
         return _sequence(get_args(hint)[0], data, path, meta, problems)
@@ -115,11 +122,8 @@ def _sequence(item: Any, data: Any, path: str, meta: Mapping[str, Any], problems
     return tuple(_value(item, entry, f'{path}[{k}]', meta, problems) for k, entry in enumerate(data))
 
 
-def _tagged(options: list[Any], data: Any, path: str, problems: list[str]) -> Any:
-    """Build one of several dataclasses, selected by their field `type: Literal[...]`."""
-    if len(options) == 1:
-        return read(options[0], data, path, problems)
-    by_type = {get_args(typing.get_type_hints(option)['type'])[0]: option for option in options}
+def _tagged(by_type: Mapping[str, type], data: Any, path: str, problems: list[str]) -> Any:
+    """Build one of several dataclasses, selected by their field `type`."""
     kind = data.get('type', MISSING) if isinstance(data, Mapping) else MISSING
     if not isinstance(kind, str) or kind not in by_type:
         found = 'nothing' if kind is MISSING else shown(kind)
@@ -164,7 +168,8 @@ def _expected(hint: Any, meta: Mapping[str, Any]) -> str:
     if get_origin(hint) is Literal:
         return 'one of ' + ', '.join(str(choice) for choice in get_args(hint))
     if dataclasses.is_dataclass(hint):
-        return f'a mapping of {_keys(hint)}'
+        first = next(iter(meta['types'].values())) if meta.get('types') else hint
+        return f'a mapping of {_keys(first)}'
     name = {float: 'a finite number', int: 'an integer', str: 'a text', bool: 'true or false'}.get(
         hint, str(hint)
     )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numpy import empty, zeros
 
 from .array import Array, are_vectors, as_array, as_states, finite
-from .description.robot_description import Description, Universal, from_mapping, load_description
+from .description.robot_description import Description, from_mapping, load_description
 from .errors import SingularInertia
 from .geometry.centerline import centerline, element_lengths
 from .kernels.batch_calls import derivatives_one, forward_one, inverse_one, linearize_one
@@ -22,6 +22,7 @@ from .kernels.tracking_forces import tracking_forces
 from .model.disc_dampers import Dampers
 from .model.disc_model import DiscModel
 from .model.joint_model import JointModel
+from .segments import Universal
 from .simulation.simulate import Trajectory, simulate
 
 
@@ -32,6 +33,7 @@ class Shape:
     name: str
     nq: int
     coordinate_names: tuple[str, ...]
+    coordinate_units: tuple[str, ...]  # 'rad' or 'm'
     frame_names: tuple[str, ...]
     chamber_names: tuple[str, ...]
     _model: JointModel
@@ -47,6 +49,7 @@ class Shape:
             name=description.name,
             nq=model.build.nv,
             coordinate_names=tuple(model.build.names),
+            coordinate_units=tuple(model.build.units),
             frame_names=tuple(model.build.frames),
             chamber_names=tuple(chamber.name for chamber in description.actuation.chambers),
             _model=model,

@@ -22,7 +22,7 @@ import soft_dynamics as sd
 from soft_dynamics.array import Array
 from soft_dynamics.bags import BagWriter, SampleWriter
 from soft_dynamics.commands.arguments import number
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.geometry.se3 import inverse, pose_from_rpy
 from soft_dynamics.simulation.simulate import Trajectory
 from soft_estimation.commands.progress_bar import ProgressBar

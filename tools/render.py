@@ -27,7 +27,6 @@ from matplotlib.colors import to_rgb
 
 import soft_dynamics as sd
 from soft_dynamics.atomic_files import aside
-from soft_dynamics.description.robot_description import Link
 from soft_dynamics.geometry.tube import Tube, frame_poses, rings, segment_pressures, tube
 from soft_estimation.commands.run_command import run_command
 from tools.drawing import Camera, Scene, plate, skin
@@ -63,7 +62,7 @@ def body_colors(robot: sd.Robot, body: Any, color_by: str, pressure: np.ndarray,
     if color_by == 'pressure':
         return SHADES(segment_pressures(robot.description, pressure)[body.segment])[:, :3]
     colors = SHADES(0.15 + 0.75 * np.clip(body.curvature / full, 0.0, 1.0))[:, :3]
-    rigid = [isinstance(segment, Link) for segment in robot.description.segments]
+    rigid = [not segment.moves for segment in robot.description.segments]
     colors[np.array(rigid)[body.segment]] = to_rgb(RIGID)
     return colors
 

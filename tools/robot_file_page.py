@@ -16,7 +16,9 @@ import typing
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-from soft_dynamics.description import robot_description as d
+from soft_dynamics import segments
+from soft_dynamics.description import actuation, safety, sensors
+from soft_dynamics.description.robot_description import Description, Mount
 from soft_dynamics.reader import NAME
 
 PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'robot_file.md'
@@ -24,27 +26,23 @@ BEGIN = '<!-- tables: python -m tools.robot_file_page -->'
 END = '<!-- end of tables -->'
 
 BLOCKS: dict[str, type] = {
-    'The file': d.Description,
-    'base': d.Base,
-    'mount': d.Mount,
-    'Segment: arc': d.Arc,
-    'Segment: link': d.Link,
-    'Segment: universal': d.Universal,
-    'Segment: hinge': d.Hinge,
-    'Segment: disc': d.Disc,
-    'material': d.Material,
-    'springs': d.Spring,
-    'actuation': d.Actuation,
-    'chambers': d.Chamber,
-    'sensors': d.Sensor,
-    'safety': d.Safety,
+    'The file': Description,
+    'base': segments.Base,
+    'mount': Mount,
+    **{f'Segment: {name}': cls for name, cls in segments.TYPES.items()},
+    'material': segments.Material,
+    'springs': segments.Spring,
+    'actuation': actuation.Actuation,
+    'chambers': actuation.Chamber,
+    'sensors': sensors.Sensor,
+    'safety': safety.Safety,
 }
 
-# Meaning of the keys whose field in soft_dynamics/description/robot_description.py has no `doc`.
+# Meaning of the keys whose field has no `doc`.
 MEANING = {
     'Description.format': 'version of the file format',
     'Description.name': 'name of the robot',
-    'Description.segments': 'from base to tip; each has one of the five types below',
+    'Description.segments': 'from base to tip; each has one of the types below',
     'Description.source': 'origin of the numbers: paper, CAD, measurement',
     'Description.base': 'fixed, prescribed or free base',
     'Description.mount': 'pose in the lab, for display and sensors',
@@ -100,7 +98,7 @@ MEANING = {
 
 def tables() -> str:
     """All blocks, each with the docstring of its class and one row per key."""
-    return '\n\n'.join(f'### {title}\n\n{_intro(cls)}\n\n{_table(cls)}' for title, cls in BLOCKS.items())
+    return '\n\n'.join(f'### {title}\n\n{_intro(cls)}\n\n{table(cls)}' for title, cls in BLOCKS.items())
 
 
 def _intro(cls: type) -> str:
@@ -110,7 +108,8 @@ def _intro(cls: type) -> str:
     return '\n'.join([head, *([''] if items else []), *(f'- `{name}`: {text}' for name, text in items)])
 
 
-def _table(cls: type) -> str:
+def table(cls: type) -> str:
+    """One row per key of a block."""
     hints = typing.get_type_hints(cls)
     rows = [
         '| key | type | unit | default | meaning |',
@@ -128,22 +127,21 @@ def _meaning(cls: type, key: str) -> str:
     for name in (f'{cls.__name__}.{key}', f'*.{key}'):
         if name in MEANING:
             return MEANING[name]
-    raise KeyError(
-        f'{cls.__name__}.{key}: say what it means with doc= in soft_dynamics/description/robot_description.py'
-    )
+    raise KeyError(f'{cls.__name__}.{key}: say what it means with doc= in {inspect.getsourcefile(cls)}')
 
 
 def _kind(hint: Any, meta: Any) -> str:
     """The type and the bounds of a key, in words."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        options = [option for option in get_args(hint) if option is not type(None)]
-        return _kind(options[0], meta) if len(options) == 1 else 'segment'
+        return _kind(get_args(hint)[0], meta)
     if origin is tuple:
         item, count = _kind(get_args(hint)[0], {**meta, 'length': None}), meta.get('length')
         return f'list of {count} x {item}' if count else f'list of {item}'
     if origin is Literal:
         return ', '.join(f'`{choice}`' for choice in get_args(hint))
+    if meta.get('types'):
+        return 'segment'
     if dataclasses.is_dataclass(hint):
         title = next(title for title, cls in BLOCKS.items() if cls is hint)
         return f'[{title}](#{title})'

@@ -20,8 +20,9 @@ from scipy.spatial.transform import Rotation
 from examples.real_data.bar import bar_error
 from examples.real_data.data import add_data_option, file_in
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Arc, Description, load_description
+from soft_dynamics.description.robot_description import Description, load_description
 from soft_dynamics.robot import Robot
+from soft_dynamics.segments import Arc
 from soft_estimation.differentiate.smoothing_spline import smoothing_spline
 from soft_estimation.identification import Options, identify, problem_of
 from soft_estimation.identification.identify import free_run_rms

@@ -20,10 +20,10 @@ from scipy.spatial.transform import Rotation
 from examples.real_data.data import add_data_option
 from soft_dynamics.commands.arguments import file_to_write
 from soft_dynamics.geometry.se3 import inverse
+from soft_dynamics.segments.arc import arc_from_pose
 from soft_estimation.differentiate.differentiator import Differentiator, DifferentiatorConfig
 from soft_estimation.differentiate.fixed_interval_smoother import smoothed
 from soft_estimation.inverse_kinematics.poses import flip_axis, poses_from_normals
-from soft_estimation.inverse_kinematics.segment_inverses import arc_from_pose
 
 PLATES, POSES, WIRES = (17, 24, 31), slice(17, 38), slice(13, 17)  # columns: base, middle, tip; all; volts
 VOLT, SPACING, ZERO, STEP = 0.2, 0.043, 2.0, 0.01  # [m/V], [m] of a pair of wires, [s], [s]

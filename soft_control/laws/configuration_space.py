@@ -9,7 +9,9 @@ of the reference. k is the whole elastic law, from the rest of the springs, and 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from ..references import JointPath, JointSample
 from ..safety.state_machine import State
 from .pid_feedback import add_feedback
 
+_CYCLES_LATE = 2.0  # [-] delay from a motion to its command, through sensor and estimator
 _PHASE = 0.6  # [rad] largest phase delay of feedback on a swing; more would excite it
 _QUARTER = 1.0  # [rad] with about this delay, a force against the deflection acts along the rate
 
@@ -113,6 +116,17 @@ class ConfigurationLaw:
     def applied(self, dt: float, tau: Array) -> None:
         """Take the forces that the limits allowed, and reduce the integral by back-calculation."""
         self._integral = self._integral + (tau - self._wanted) * min(dt / self.gains.windup_time, 1.0)
+
+
+def make(robot: Robot, config: Any, tell: Callable[[str], Any]) -> ConfigurationLaw:
+    """Make the law from the parameters of the controller; tell if the robot needs lower gains."""
+    delay = robot.description.actuation.valve_lag + _CYCLES_LATE / config.rate
+    gains = config.gains.eased(robot, delay)
+    if gains != config.gains:
+        eased = [np.round(k, 3).tolist() for k in (gains.proportional, gains.derivative, gains.integral)]
+        why = f'reduced gains, because {robot.name} swings fast for {config.rate:g} Hz'
+        tell('{}: proportional {}, derivative {}, integral {}'.format(why, *eased))
+    return ConfigurationLaw(robot, gains)
 
 
 def per_coordinate(name: str, values: tuple[float, ...], nq: int) -> Array:

@@ -12,6 +12,7 @@ limits (`constrained_riccati.py`). The tip mass m and the unknown forces d come 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,6 @@ import numpy as np
 from scipy.linalg import expm
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.geometry.se3 import moved, pose_error
 from soft_dynamics.robot import Robot
 
@@ -72,7 +72,7 @@ class PredictiveLaw:
     def __init__(self, robot: Robot, gains: PredictiveGains, joints: bool = False) -> None:
         if first_actuated(robot):
             raise ValueError(f'robot {robot.name}: expected a fixed base')
-        if any(isinstance(segment, Disc) for segment in robot.description.segments):
+        if any(segment.singular for segment in robot.description.segments):
             raise ValueError(
                 f'robot {robot.name}: expected no discs; the predictive law cannot linearise them'
             )
@@ -187,3 +187,13 @@ class PredictiveLaw:
         e = np.array([pose_error(s.X_WT, X_WT) for s, X_WT in zip(samples, X, strict=True)])
         ed = np.array([s.V_WT for s in samples]) - (J @ qd[:, :, None])[:, :, 0]
         return self._scale * e, self._scale * ed, self._scale[:, None] * J
+
+
+def make_for_joints(robot: Robot, config: Any, _tell: Callable[[str], Any]) -> PredictiveLaw:
+    """Make the law that follows a JointPath, from the parameters of the controller."""
+    return PredictiveLaw(robot, config.predictive, joints=True)
+
+
+def make_for_tip(robot: Robot, config: Any, _tell: Callable[[str], Any]) -> PredictiveLaw:
+    """Make the law that follows a PosePath, from the parameters of the controller."""
+    return PredictiveLaw(robot, config.predictive)

@@ -10,7 +10,9 @@ swing; a pseudo-inverse that is damped near singular poses; and a null space tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -114,6 +116,11 @@ class TaskLaw:
         missing = np.abs(left - self._held)[self._first :]
         self._saturated = bool(np.max(missing) > 1e-3 * np.max(np.abs(tau[self._first :])))
         self._held = left
+
+
+def make(robot: Robot, config: Any, _tell: Callable[[str], Any]) -> TaskLaw:
+    """Make the law from the parameters of the controller."""
+    return TaskLaw(robot, config.gains)
 
 
 def tip_pose(robot: Robot, state: State) -> Array:

@@ -8,8 +8,8 @@ import numpy as np
 from trajectory_msgs.msg import JointTrajectory
 
 from soft_control.control_loop import Law
-from soft_control.laws.configuration_space import ConfigurationGains, ConfigurationLaw
-from soft_control.laws.predictive import PredictiveLaw
+from soft_control.laws import CONFIGURATION_LAWS
+from soft_control.laws.configuration_space import ConfigurationGains
 from soft_control.nodes.controller_base import ControllerConfig, ControllerNode
 from soft_control.references import JointPath
 from soft_dynamics.array import Array
@@ -17,8 +17,6 @@ from soft_dynamics.errors import shown
 from soft_dynamics.ros.conversions import time_to_ns
 from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.timing.boot_time import boot_time
-
-_CYCLES_LATE = 2.0  # [-] delay from a motion to its command, through sensor and estimator
 
 
 @dataclass(frozen=True)
@@ -32,8 +30,8 @@ class Config(ControllerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.law not in ('feedback', 'predictive'):
-            raise ValueError(f'law must be feedback or predictive, got {self.law!r}')
+        if self.law not in CONFIGURATION_LAWS:
+            raise ValueError(f'law must be {" or ".join(CONFIGURATION_LAWS)}, got {self.law!r}')
 
 
 class ConfigurationController(ControllerNode):
@@ -46,15 +44,7 @@ class ConfigurationController(ControllerNode):
         self.hear_references(JointTrajectory, 'reference/configuration', self._follow)
 
     def make_law(self, config: Config) -> Law:
-        if config.law == 'predictive':
-            return PredictiveLaw(self.robot, config.predictive, joints=True)
-        delay = self.robot.description.actuation.valve_lag + _CYCLES_LATE / config.rate
-        gains = config.gains.eased(self.robot, delay)
-        if gains != config.gains:
-            eased = [np.round(k, 3).tolist() for k in (gains.proportional, gains.derivative, gains.integral)]
-            why = f'reduced gains, because {self.robot.name} swings fast for {config.rate:g} Hz'
-            self.get_logger().info('{}: proportional {}, derivative {}, integral {}'.format(why, *eased))
-        return ConfigurationLaw(self.robot, gains)
+        return CONFIGURATION_LAWS[config.law](self.robot, config, self.get_logger().info)
 
     def hold(self, t: float) -> JointPath:
         present = self.loop.present(t)

@@ -11,8 +11,8 @@ from geometry_msgs.msg import Pose, PoseArray, PoseStamped
 from std_msgs.msg import Header
 
 from soft_control.control_loop import Law
-from soft_control.laws.predictive import PredictiveLaw
-from soft_control.laws.task_space import TaskGains, TaskLaw
+from soft_control.laws import TASK_LAWS
+from soft_control.laws.task_space import TaskGains
 from soft_control.nodes.controller_base import LATEST, ControllerConfig, ControllerNode
 from soft_control.references import PosePath
 from soft_control.safety.state_machine import pose_reference_fault
@@ -52,8 +52,8 @@ class Config(ControllerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.law not in ('kinematic', 'predictive'):
-            raise ValueError(f'law must be kinematic or predictive, got {self.law!r}')
+        if self.law not in TASK_LAWS:
+            raise ValueError(f'law must be {" or ".join(TASK_LAWS)}, got {self.law!r}')
         for name in ('speed', 'angular_speed'):
             if not 0.0 < getattr(self, name) < math.inf:
                 raise ValueError(f'{name} must be > 0 and finite, got {getattr(self, name)}')
@@ -79,9 +79,7 @@ class TaskController(ControllerNode):
                 in_passing(subscribe(self, PoseStamped, topic, hear, LATEST, self.refusals.add, SMALL))
 
     def make_law(self, config: Config) -> Law:
-        if config.law == 'predictive':
-            return PredictiveLaw(self.robot, config.predictive)
-        return TaskLaw(self.robot, config.gains)
+        return TASK_LAWS[config.law](self.robot, config, self.get_logger().info)
 
     def hold(self, t: float) -> PosePath:
         X_WT = self.loop.present(t).X_WT

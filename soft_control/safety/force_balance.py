@@ -16,7 +16,6 @@ import numpy as np
 from numba import njit
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.pressure_limits import LONGEST_STEP
 from soft_dynamics.robot import Robot
 
@@ -42,7 +41,7 @@ class ForceBalance:
         _forces(A, low, high, reach[0], reach[1])
         self._allowed = LOAD * np.abs(reach).max(0)  # [N m or N]
         self._allowed[: first_actuated(robot)] = 0.0
-        if any(isinstance(segment, Disc) for segment in robot.description.segments):
+        if any(segment.singular for segment in robot.description.segments):
             self._allowed[:] = 0.0  # their directions are undefined near the straight pose
         self.begin()
 

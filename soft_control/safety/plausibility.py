@@ -8,14 +8,14 @@ discs may have any value; their limit is three turns. A moving base has its own 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Arc, Disc, Hinge, Safety, Segment, Universal
+from soft_dynamics.description.safety import Safety
 from soft_dynamics.robot import Robot
+from soft_dynamics.segments import Coordinate
 
 TIP_OFF = 0.3  # [-] largest distance of a measured tip from the model's, relative to the length
 _TURNS = 6.0 * math.pi  # [rad] for unlimited angles
@@ -40,11 +40,12 @@ class Plausible(NamedTuple):
     def of(cls, robot: Robot) -> Plausible:
         """Return the limits from the robot's file and geometry."""
         description, safety = robot.description, robot.description.safety
-        rows = [row for segment in description.segments for row in _segment(segment, safety)]
-        stretches = any(_is_extensible(segment) for segment in description.segments)
+        coordinates = [c for segment in description.segments for c in segment.own_coordinates()]
+        rows = [_row(coordinate, safety) for coordinate in coordinates]
+        stretches = any(coordinate.kind == 'length' for coordinate in coordinates)
         longest = robot.length * (1.0 + TIP_OFF + stretches * safety.stretch_limit)
         speed, turn = longest * safety.rate_limit, safety.rate_limit
-        if description.base.type != 'fixed':
+        if description.base.moves:
             fast = safety.base_rate_limit
             rows = [(0.0, safety.base_limit, fast)] * 3 + [(0.0, _BASE_TURN, fast)] * 3 + rows
             speed, turn = speed + fast, turn + fast
@@ -59,32 +60,11 @@ class Plausible(NamedTuple):
         return np.asarray(X_WO[:3, 3] + X_WO[:3, :3] @ q[:3] if moved else X_WO[:3, 3])
 
 
-def _is_extensible(segment: Segment) -> bool:
-    return (isinstance(segment, Arc) and segment.extensible) or _is_free(segment)
-
-
-def _is_free(segment: Segment) -> bool:
-    return isinstance(segment, Universal) and segment.lengths == 'free'
-
-
-def _segment(s: Segment, safety: Safety) -> Iterator[_Row]:
-    """Yield the rows of a segment's coordinates in order."""
-    bend = (0.0, safety.coordinate_limit, safety.rate_limit)
-
-    def length(at_rest: float, offset: float) -> _Row:
-        most = safety.stretch_limit * at_rest
-        return offset, most, safety.rate_limit * most
-
-    if isinstance(s, Arc):
-        lever = s.lever if s.coordinates == 'difference' else 1.0
-        yield from [(0.0, lever * bend[1], lever * bend[2])] * 2
-        if s.extensible:
-            yield length(s.length, 0.0 if s.coordinates == 'difference' else s.length)
-    elif isinstance(s, Universal):
-        half = [length(0.5 * s.length, 0.5 * s.length)] if _is_free(s) else []
-        yield from [*half, bend, bend, *half]
-    elif isinstance(s, Hinge):
-        yield bend
-    elif isinstance(s, Disc):
-        turn = (0.0, _TURNS, safety.rate_limit)
-        yield from (turn, bend, turn, bend, turn)
+def _row(coordinate: Coordinate, safety: Safety) -> _Row:
+    rest, scale = coordinate.rest, coordinate.scale
+    if coordinate.kind == 'length':
+        most = safety.stretch_limit * scale
+        return rest, most, safety.rate_limit * most
+    if coordinate.kind == 'turn':
+        return rest, _TURNS, safety.rate_limit
+    return rest, scale * safety.coordinate_limit, scale * safety.rate_limit

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..array import Array
-from ..description.robot_description import Hinge
 from ..kernels import kinematics
 from ..kernels.chain import ARC, PRISMATIC, Elements
 
@@ -36,11 +35,10 @@ def centerline(robot: Shape, q: Array, s: Array) -> Array:
     if s[0] < 0.0 or s[-1] > robot.length * (1.0 + 1e-9):
         raise ValueError(f's_samples: expected 0 to {robot.length:g} m, got {s[0]:g} to {s[-1]:g}')
     segments = robot.description.segments
-    hinges = [segment.length for segment in segments if isinstance(segment, Hinge)]
-    if len(hinges) == len(segments):
+    if all(segment.splined for segment in segments):
         from scipy.interpolate import CubicSpline  # slow to import; only hinges need it
 
-        knots = np.concatenate([[0.0], np.cumsum(hinges)])
+        knots = np.concatenate([[0.0], np.cumsum([segment.length for segment in segments])])
         X = robot.forward_kinematics(q)
         ends = robot.description.spline_ends
         bc = ((1, X[:, 0, :3, 1]), (2, np.zeros((len(X), 3)))) if ends == 'clamped' else ends

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from ..array import Array
+from ..array import Array, as_array
 from ..kernels import vec3
 from ..kernels.arc import entire
 from ..kernels.vec3 import Mat3, Vec3, inline
 from . import so3
+
+ROTATION_TOLERANCE = 1e-6  # [-] a larger deviation from orthonormal is not a rounding error
 
 
 @inline
@@ -75,3 +80,49 @@ def _move(step: Array, X: Array) -> None:
         X[a, 3] += step[3 + a]
         for b in range(3):
             X[a, b] = R[3 * a + b]
+
+
+def as_pose(name: str, X_WB: Any) -> Array:
+    """Return a checked copy of X_WB (..., 4, 4); ValueError unless all are rigid displacements."""
+    X = np.array(X_WB, dtype=np.float64)
+    if X.shape[-2:] != (4, 4):
+        raise ValueError(f'{name}: expected a pose of shape (4, 4), got {X.shape}')
+    if are_rigid(X.reshape(-1, 4, 4), ROTATION_TOLERANCE):
+        return X
+    as_array(name, X)
+    as_rotation(name, X[..., :3, :3])
+    if np.any(X[..., 3, :] != (0.0, 0.0, 0.0, 1.0)):
+        raise ValueError(f'{name}: expected the last row 0, 0, 0, 1, got {X[..., 3, :].tolist()}')
+    return X
+
+
+def as_rotation(name: str, R_WB: Any) -> Array:
+    """Return a checked copy of R_WB (..., 3, 3); ValueError unless all are rotations."""
+    R = as_array(name, R_WB)
+    if R.shape[-2:] != (3, 3):
+        raise ValueError(f'{name}: expected a rotation of shape (3, 3), got {R.shape}')
+    skewness = float(np.max(np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)), initial=0.0))
+    if not skewness <= ROTATION_TOLERANCE or np.any(np.linalg.det(R) < 0.0):
+        raise ValueError(f'{name}: expected a rotation, got a matrix off by {skewness:.3g}')
+    return R
+
+
+@njit(cache=True, error_model='numpy')
+def are_rigid(X, tolerance):  # type: ignore[no-untyped-def]
+    """Return whether all X (k, 4, 4) are finite rigid displacements."""
+    for pose in X:
+        total = 0.0
+        for a in range(3):
+            total += pose[a, 3]
+            for b in range(a + 1):
+                dot = pose[a, 0] * pose[b, 0] + pose[a, 1] * pose[b, 1] + pose[a, 2] * pose[b, 2]
+                if not abs(dot - (1.0 if a == b else 0.0)) <= tolerance:
+                    return False
+        volume = 0.0
+        for a in range(3):
+            b, c = (a + 1) % 3, (a + 2) % 3
+            volume += pose[0, a] * (pose[1, b] * pose[2, c] - pose[1, c] * pose[2, b])
+        last = pose[3, 0] == 0.0 and pose[3, 1] == 0.0 and pose[3, 2] == 0.0 and pose[3, 3] == 1.0
+        if not (volume > 0.0 and last and math.isfinite(total)):
+            return False
+    return True

@@ -12,16 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..array import Array
-from ..description.robot_description import Arc, Description, Disc, Hinge, Link, Segment, Universal
+from ..description.robot_description import Description
 from ..robot import Robot
 from .se3 import pose_from_rpy
-
-SLENDERNESS = {
-    Arc: 0.25,
-    Link: 0.45,
-    Universal: 0.3,
-    Hinge: 0.3,
-}  # radius per length if the file gives no radius
 
 
 class Tube(NamedTuple):
@@ -44,45 +37,23 @@ def frame_poses(robot: Robot, q: Array) -> Array:
     return np.asarray(mount_pose(robot.description) @ robot.forward_kinematics(q))
 
 
-def display_radius(segment: Segment) -> float:
-    """Radius for drawing a segment [m]: its own, or a default for its length."""
-    own = getattr(segment, 'radius', 0.0)
-    return float(own or SLENDERNESS[type(segment)] * segment.length)  # type: ignore[union-attr]
-
-
 def tube(robot: Robot, q: Array, per_segment: int = 12) -> Tube:
     """Tube of a robot in pose q (nq,), with `per_segment` samples (3 or more) for each segment that bends."""
     X_WF, start, pieces = robot.forward_kinematics(q), 0.0, []
     X_RW = mount_pose(robot.description)
     for k, segment in enumerate(robot.description.segments):
-        length = segment.thread_length if isinstance(segment, Disc) else segment.length
+        length = segment.length
         if length == 0.0:
             continue
-        count = 3 if isinstance(segment, Link) else per_segment
+        count = per_segment if segment.moves else 3
         share: Array = np.linspace(0.0, 1.0, count, dtype=np.float64)
-        if isinstance(segment, (Universal, Disc)):
-            arm = segment.radius if isinstance(segment, Disc) else 0.0
-            p_W = _between_plates(X_WF[k], X_WF[k + 1], arm, share)
-        else:
+        p_W = segment.curve(X_WF[k], X_WF[k + 1], share)
+        if p_W is None:
             p_W = robot.centerline(q, np.minimum(start + share * length, robot.length))
         start += length
         p_R = p_W @ X_RW[:3, :3].T + X_RW[:3, 3]
-        pieces.append(_piece(p_R, display_radius(segment), k))
+        pieces.append(_piece(p_R, segment.display_radius, k))
     return Tube(*(np.concatenate(parts) for parts in zip(*pieces, strict=True)))
-
-
-def _between_plates(X_W0: Array, X_W1: Array, arm: float, share: Array) -> Array:
-    """Cubic through both plate centres along both plate normals; close to a circular arc if one exists.
-
-    Handles of c / (3 cos^2(psi/4)) for chord c and bend psi approximate a circular arc.
-    """
-    a, b = (X[:3, 3] + arm * X[:3, 1] for X in (X_W0, X_W1))
-    psi = np.arccos(np.clip(X_W0[:3, 2] @ X_W1[:3, 2], -1.0, 1.0))
-    handle = np.linalg.norm(b - a) / (3.0 * np.cos(0.25 * psi) ** 2)
-    t = share[:, None]
-    inner_a, inner_b = a + handle * X_W0[:3, 2], b - handle * X_W1[:3, 2]
-    curve = (1 - t) ** 3 * a + 3 * (1 - t) ** 2 * t * inner_a + 3 * (1 - t) * t**2 * inner_b + t**3 * b
-    return np.asarray(curve)
 
 
 def _piece(points: Array, radius: float, segment: int) -> Tube:

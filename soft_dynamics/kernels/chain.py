@@ -68,6 +68,19 @@ ELEMENT = np.dtype(
     align=True,
 )
 
+# A spring between the rims of two discs, see `disc_springs`.
+SPRING = np.dtype(
+    [
+        ('iq', np.int64),  # first of the five joint angles
+        ('length', np.float64),  # of the thread
+        ('inner', np.float64, (3,)),  # rim point of the previous disc, in its frame
+        ('outer', np.float64, (3,)),  # rim point of this disc, in its frame
+        ('k', np.float64),
+        ('rest', np.float64),
+    ],
+    align=True,
+)
+
 Elements = npt.NDArray[np.void]
 
 MAX_POINTS = 16

@@ -1,10 +1,10 @@
-"""Messages of a header, texts and flat arrays of numbers, read and written as bytes.
+"""Read and write messages of a header, strings and flat arrays of numbers as bytes.
 
-As Python objects they cost ten times more, and a loop of nodes has a thousand of them a second. Where the numbers are
-is found once and holds as long as everything between them stays the same.
+Python message objects cost ten times more, and a loop of nodes exchanges a thousand messages per second. The positions
+of the numbers are computed once and stay valid while all bytes between them stay the same.
 
-fields: what follows the stamp. s: a text, S: a list of texts, b: a bool, a digit: so many numbers,
-D: a list of numbers.
+fields: the fields after the stamp. s: a string, S: a list of strings, b: a bool, a digit n: n numbers, D: a list of
+numbers.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ import numpy as np
 
 from ..array import Array
 
-FIELDS = {  # of the messages in msg/ that come often
+FIELDS = {  # of the frequent messages in msg/
     'BodyPoses': 'sSDD',
     'ChamberPressures': 'sSDsb',
     'SoftState': 'ssSDDDDS',
 }
-_START = 4  # CDR counts its alignment from here: behind the encapsulation
+_START = 4  # CDR alignment is relative to this byte, after the encapsulation header
 _STAMP, _LENGTH = struct.Struct('<iI'), struct.Struct('<I')
 _NS = 1_000_000_000
 _NUMBER = np.dtype('<f8')
-_MOST_FORMS = 4, 16  # kept of one stream: of one length, and of how many lengths; its texts change little
-_MOST_BYTES = 1 << 17  # of a message; one of forty poses has 3 kB
+_MOST_FORMS = 4, 16  # layouts kept per stream: per length, and number of lengths; strings change rarely
+_MOST_BYTES = 1 << 17  # limit of a message; a message with forty poses has 3 kB
 LITTLE_ENDIAN = b'\x00\x01'
 
 Texts = tuple[Any, ...]  # str, tuple[str, ...] and bool, in the order of the fields
 
 
 class Layout(NamedTuple):
-    """Where the numbers of a message are."""
+    """Positions of the numbers in a message."""
 
-    texts: Texts  # and bools, in the order of the fields
+    texts: Texts  # strings and bools, in the order of the fields
     numbers: tuple[slice, ...]  # bytes of each field of numbers
-    fixed: tuple[tuple[slice, bytes], ...]  # what stands between them, but for padding: that is any bytes
+    fixed: tuple[tuple[slice, bytes], ...]  # bytes between them, except padding, which is arbitrary
 
 
 class Flat(NamedTuple):
-    """What a message says."""
+    """Content of a message."""
 
     stamp_ns: int
     texts: Texts
@@ -50,7 +50,7 @@ class Flat(NamedTuple):
 
 
 def layout(data: bytes, fields: str) -> Layout:
-    """Walk through a message; ValueError if it is no little-endian CDR of these fields, or too long."""
+    """Parse a message. Raises ValueError if it is not little-endian CDR of these fields, or too long."""
     if len(data) > _MOST_BYTES:
         raise ValueError(f'expected at most {_MOST_BYTES} bytes, got {len(data)}')
     if data[:2] != LITTLE_ENDIAN:
@@ -97,14 +97,14 @@ def layout(data: bytes, fields: str) -> Layout:
 
 
 class _Form(NamedTuple):
-    """A layout, made ready to compare a message with it and to read it in few steps."""
+    """A layout prepared for fast comparison with a message and fast reading."""
 
-    between: struct.Struct  # takes everything but stamp and numbers out of a message
-    fixed: tuple[bytes, ...]  # and this is what it finds
+    between: struct.Struct  # extracts everything except stamp and numbers from a message
+    fixed: tuple[bytes, ...]  # expected result
     texts: Texts
-    first: int  # byte at which the numbers begin
-    places: int  # for numbers, from there to the end of the last: all are aligned to their size
-    parts: tuple[slice, ...]  # of these places, each field's
+    first: int  # first byte of the numbers
+    places: int  # numbers from there to the end of the last; all are aligned to their size
+    parts: tuple[slice, ...]  # slice of these numbers for each field
 
     @classmethod
     def of(cls, data: bytes, found: Layout) -> _Form:
@@ -125,14 +125,14 @@ class _Form(NamedTuple):
 
 
 class FlatReader:
-    """Reads the messages of one stream."""
+    """Reader of the messages of one stream."""
 
     def __init__(self, fields: str) -> None:
         self._fields = fields
-        self._forms: dict[int, tuple[_Form, ...]] = {}  # by length, the newest first
+        self._forms: dict[int, tuple[_Form, ...]] = {}  # by length, newest first
 
     def read(self, data: bytes) -> Flat:
-        """ValueError if these are not the bytes of such a message."""
+        """Read a message. Raises ValueError if the bytes are not a message of this type."""
         size = len(data)
         for form in self._forms.get(size, ()):
             if form.between.unpack(data) == form.fixed:
@@ -153,7 +153,7 @@ class FlatReader:
 
 
 class FlatWriter:
-    """Writes messages that differ from a serialized one in stamp and numbers only."""
+    """Writer of messages that differ from a serialized one in stamp and numbers only."""
 
     def __init__(self, template: bytes, fields: str) -> None:
         self._data = bytearray(template)
@@ -163,7 +163,7 @@ class FlatWriter:
         ]
 
     def write(self, stamp_ns: int, *arrays: Sequence[float] | Array) -> bytes:
-        """Each array has the length that it has in the template."""
+        """Write a message; each array has the same length as in the template."""
         _STAMP.pack_into(self._data, _START, *divmod(stamp_ns, _NS))
         for numbers, values in zip(self._numbers, arrays, strict=True):
             numbers[:] = values

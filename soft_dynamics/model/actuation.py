@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..array import Array
-from ..description.robot_description import Arc, Chamber, Description, Disc, Universal
+from ..description.robot_description import Description
 from .assembly import Assembly
 from .coordinates import SameCoordinates
 
@@ -36,36 +36,19 @@ def actuators(robot: Description, build: Assembly, change: SameCoordinates) -> A
     for k, chamber in enumerate(chambers):
         for name in segments if chamber.segment == 'all' else [chamber.segment]:
             segment, where = segments[name], build.rates_of[name]
-            if where.start == where.stop:
+            if not segment.moves:
                 continue
-            if chamber.work == 'gain':
-                _gain(columns[:, k], where, chamber, segment, change)
-            elif chamber.work == 'volume':
-                x, y = chamber.position
-                columns[where, k] = chamber.area * np.array([y, -x, 1.0])[: where.stop - where.start]
+            if chamber.work in ('gain', 'volume'):
+                given = chamber.work == 'gain'
+                public = np.zeros(build.nv)
+                public[where] = (
+                    segment.spread(np.array(chamber.gain))
+                    if given
+                    else segment.volume_gain(chamber.area, chamber.position)
+                )
+                columns[:, k] += change.force(public)
             else:
-                _wrench(wrenches[k], build, chamber, segment)
+                at_end, at_start = segment.chamber_wrenches(chamber.area, chamber.position)
+                wrenches[k, build.frames[name]] += at_end
+                wrenches[k, build.starts[name]] += at_start
     return Actuators(columns, wrenches)
-
-
-def _gain(column: Array, where: slice, chamber: Chamber, segment: object, change: SameCoordinates) -> None:
-    public = np.zeros(column.size)
-    gain = np.array(chamber.gain)
-    if isinstance(segment, Universal):
-        gain = gain if segment.axis_order == 'yx' else gain[::-1]
-        where = slice(where.start + 1, where.stop - 1) if segment.lengths == 'free' else where
-    public[where] = gain
-    column += change.force(public)
-
-
-def _wrench(wrench: Array, build: Assembly, chamber: Chamber, segment: object) -> None:
-    x, y = chamber.position
-    assert isinstance(segment, Arc | Disc)
-    tip = build.frames[segment.name]
-    if isinstance(segment, Disc):
-        wrench[tip] += chamber.area * np.array([segment.radius, 0.0, 0.0, 0.0, 0.0, 1.0])
-    else:
-        # [Mehl, eq. 18-21, the sign of m_y corrected]: the same components at tip and base, in different frames.
-        at_tip = chamber.area * np.array([y, -x, 0.0, 0.0, 0.0, 1.0])
-        wrench[tip] += at_tip
-        wrench[build.starts[segment.name]] -= at_tip

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..array import Array
-from ..description.robot_description import Description, Disc
+from ..description.robot_description import Description
+from ..segments import Disc
 from .assembly import Assembly
 
 

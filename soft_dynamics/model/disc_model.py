@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..array import Array
-from ..description.robot_description import Description, Disc
+from ..description.robot_description import Description
 from ..kernels import disc_dynamics
-from ..kernels.chain import Elements
+from ..kernels.chain import SPRING, Elements
 from ..kernels.disc_dynamics import Discs
 from ..kernels.forward_dynamics import OK
-from .assembly import SPRING, assemble
+from ..segments import Disc
+from .assembly import assemble
 
 
 class DiscModel:
@@ -26,7 +27,7 @@ class DiscModel:
     @staticmethod
     def suits(description: Description) -> bool:
         """Return whether the robot has discs on a fixed base."""
-        return description.base.type == 'fixed' and all(isinstance(s, Disc) for s in description.segments)
+        return not description.base.moves and all(isinstance(s, Disc) for s in description.segments)
 
     def _without(self, gravity: bool, elastic: bool) -> Discs:
         """The chain without dampers, which act on the angles here, and without gravity or springs."""

@@ -9,12 +9,12 @@ import numpy as np
 from ..array import Array
 from ..description.robot_description import Description
 from ..kernels import batch_calls, disc_springs, energy, kinematics
-from ..kernels.chain import Elements
+from ..kernels.chain import SPRING, Elements
 from ..kernels.derivatives import inverse_derivatives
 from ..kernels.forward_dynamics import OK, forward_dynamics
 from ..kernels.inverse_dynamics import inverse_dynamics
 from .actuation import actuators
-from .assembly import SPRING, assemble
+from .assembly import assemble
 from .compilation import announce_compilations
 from .coordinates import coordinate_change
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..array import Array, as_states
-from ..description.robot_description import Arc, Base, Material
 from ..robot import Robot
+from ..segments import Arc, Base, Material
 
 PARAMETERS = ('mass', 'd_theta', 'd_dl', 'k_theta', 'k_dl1', 'k_dl3')
 

@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.diagnostics import RateCounter, Status, stream_status
 from soft_dynamics.geometry import urdf
 from soft_dynamics.geometry.se3 import pose_from_rpy
@@ -206,8 +206,9 @@ class ShapePublisher(Node):
             raise ValueError(
                 f'expected the coordinates of {self._robot.name}, got a state of {model[:100] or "?"}'
             )
+        q = as_array('q', msg.arrays[0])  # also of a state that is not due to be shown
         if self._due(kind, msg.stamp_ns):
-            self._show(as_array('q', msg.arrays[0]), kind, time_from_ns(msg.stamp_ns))
+            self._show(q, kind, time_from_ns(msg.stamp_ns))
 
     def _show(self, q: Array, kind: str, stamp: object) -> None:
         """Publish markers that have subscribers: they take more time than everything else in this node."""

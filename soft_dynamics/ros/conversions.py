@@ -10,16 +10,30 @@ transforms3d that it calls.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Twist, Vector3, Wrench
+from geometry_msgs.msg import (
+    Point,
+    Pose,
+    PoseStamped,
+    Quaternion,
+    Transform,
+    Twist,
+    Vector3,
+    Wrench,
+    WrenchStamped,
+)
 from numpy.typing import ArrayLike, NDArray
 from rclpy.serialization import serialize_message
+from soft_robot_suite.msg import ShapeSamples
 
 from soft_dynamics.geometry import quaternion
-from soft_dynamics.messages.flat_messages import FIELDS, FlatReader, FlatWriter
+from soft_dynamics.messages.body_frame import BodyFrame
+from soft_dynamics.messages.flat_messages import FIELDS, Flat, FlatReader, FlatWriter
 
 try:
     from tf_transformations import quaternion_from_matrix, quaternion_matrix
@@ -61,6 +75,19 @@ def pose_to_matrix(pose: Pose) -> Array:
 def pose_from_matrix(X_WB: Array) -> Pose:
     """Return the pose of frame B in W, from X_WB (4, 4)."""
     return pose_from_arrays(quaternion_from_matrix(X_WB), X_WB[:3, 3])
+
+
+def body_frame(msg: Flat) -> BodyFrame:
+    """Return the frame of a BodyPoses; ValueError unless each body has 3 and 4 numbers."""
+    (_, names), (p_WB, quat_WB) = msg.texts, msg.arrays
+    return BodyFrame.from_flat(msg.stamp_ns, names, p_WB, quat_WB)
+
+
+def body_frame_of_pose(name: str, msg: PoseStamped) -> BodyFrame:
+    """Return the frame of a single body."""
+    p, quat = msg.pose.position, msg.pose.orientation
+    body = name, (p.x, p.y, p.z), (quat.x, quat.y, quat.z, quat.w)
+    return BodyFrame.of(time_to_ns(msg.header.stamp), [body])
 
 
 def transform_to_arrays(transform: Transform) -> tuple[Array, Array]:
@@ -119,6 +146,34 @@ def time_to_seconds(stamp: Time) -> float:
 def time_from_seconds(t: float) -> Time:
     """Return the stamp of a time in seconds, to the nearest nanosecond."""
     return time_from_ns(round(t * _NS))
+
+
+def shape_to_arrays(msg: ShapeSamples) -> tuple[Array, Array]:
+    """Return arc lengths (n,) and points (n, 3) [m] of a fiber."""
+    s, points = np.array(msg.arc_length), np.array(msg.points)
+    if points.size != 3 * s.size:
+        raise ValueError(f'expected {s.size} points, got {points.size} numbers')
+    return s, points.reshape(-1, 3)
+
+
+_RECORDS: dict[type[Any], Callable[[Any], Any]] = {
+    Flat: body_frame,
+    ShapeSamples: shape_to_arrays,
+    WrenchStamped: lambda msg: wrench_to_array(msg.wrench),
+}
+
+
+def record(msg: Any) -> Any:
+    """Return the record of a sensor's message for the cores; the message itself if its type is not listed."""
+    convert = _RECORDS.get(type(msg))
+    return convert(msg) if convert else msg
+
+
+def message_class(kind: str) -> type[Any]:
+    """Return the class of a message type such as geometry_msgs/msg/WrenchStamped."""
+    package, _, name = kind.split('/')
+    found: type[Any] = getattr(import_module(f'{package}.msg'), name)
+    return found
 
 
 def float64s(values: ArrayLike) -> array[float]:

@@ -1,11 +1,11 @@
-"""An executor for nodes that live on messages: it waits on what it waited on before, and calls the callback at once.
+"""Executor for nodes with many messages: it reuses its wait set and calls callbacks directly.
 
-rclpy's SingleThreadedExecutor makes its wait set, and a coroutine with a task around the callback, anew for each
-message; that takes longer than most callbacks do. To be woken costs as much again, so a node that has use for some
-messages only when others come takes them `in_passing`.
+For each message, rclpy's SingleThreadedExecutor rebuilds its wait set and creates a coroutine and a task for the
+callback, which takes longer than most callbacks. Each wake-up costs as much again. If a node needs some messages only
+when others arrive, it takes them `in_passing`.
 
-It changes rates, never what is safe: under rclpy's executors messages in passing are those of ordinary subscriptions,
-and time-outs are ordinary timers (`message_watchdog`).
+This affects rates only, not safety: under rclpy's executors, messages in passing use ordinary subscriptions, and
+time-outs are ordinary timers (`message_watchdog`).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.subscription import Subscription
 
-_WHOLE_PERIOD = 0.5  # [s] so often rclpy's own way is gone too, which also looks at QoS events
-_SERVICE_PERIOD = 0.02  # [s] so often services are looked at while messages stream in
+_WHOLE_PERIOD = 0.5  # [s] period of the regular rclpy path, which also handles QoS events
+_SERVICE_PERIOD = 0.02  # [s] period of checking services while messages arrive
 
 
 def in_passing(subscription: Subscription, is_in_passing: bool = True, has_time: bool = False) -> None:
-    """Let the executor not wait for these messages, but take them all before, or after, whatever else it has to do."""
+    """Take these messages before or after other work, without waking the executor for them."""
     subscription.is_in_passing, subscription.has_time = is_in_passing, has_time
 
 
 def take_all(subscription: Subscription) -> None:
-    """Call the callback with the messages that have arrived, no more than the subscription keeps."""
+    """Call the callback with the messages that have arrived, at most the depth of the subscription."""
     for _ in range(subscription.qos_profile.depth):
         if not _take(subscription):
             return
@@ -48,14 +48,14 @@ _Waiting = tuple[Any, list[tuple[Callable[[Any], None], Any]]]
 
 
 class LeanExecutor(SingleThreadedExecutor):
-    """Timers and subscriptions the short way, everything else rclpy's way. Callbacks are plain functions."""
+    """Fast path for timers and subscriptions, rclpy's path for everything else. Callbacks are plain functions."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._stale = True  # entities came or went since the wait set was made
-        self._whole_t = 0.0  # [s] when rclpy's own way was gone last
-        self._full_t = 0.0  # [s] when services were looked at last
-        self._streams = False  # a message came at the last look
+        self._stale = True  # entities were added or removed since the wait set was built
+        self._whole_t = 0.0  # [s] time of the last use of rclpy's path
+        self._full_t = 0.0  # [s] time of the last check of services
+        self._streams = False  # a message arrived at the last check
 
     def wake(self) -> None:
         """Nodes call this when their entities change."""
@@ -68,10 +68,10 @@ class LeanExecutor(SingleThreadedExecutor):
         return bool(super().add_node(node))
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
-        """Wait until something is ready, for a bounded time, and call every timer and subscription that is.
+        """Wait until something is ready, for a bounded time, and call all ready timers and subscriptions.
 
-        A node has a dozen services, and to wait for them costs as much as all the rest: while messages stream in they
-        are looked at now and then, which delays a request by _SERVICE_PERIOD at most.
+        A node has a dozen services, and waiting for them costs as much as everything else. While messages arrive,
+        services are checked only every _SERVICE_PERIOD, which delays requests by at most that time.
         """
         t = time.monotonic()
         if self._stale:
@@ -95,7 +95,7 @@ class LeanExecutor(SingleThreadedExecutor):
         try:
             for add, handle in entries:
                 add(handle)
-        except InvalidHandle:  # gone without a word: look again next time
+        except InvalidHandle:  # removed without notice: rebuild next time
             self._stale = True
             return
         wait_set.wait(-1 if timeout_sec is None else max(round(timeout_sec * 1e9), 0))
@@ -104,7 +104,7 @@ class LeanExecutor(SingleThreadedExecutor):
         self._call_ready(wait_set)
 
     def _prepare(self) -> None:
-        """List what to wait on."""
+        """Collect the entities to wait for."""
         self._stale = False
         nodes = self.get_nodes()
         every = [s for node in nodes for s in node.subscriptions]
@@ -122,7 +122,7 @@ class LeanExecutor(SingleThreadedExecutor):
         self._timers = {each.handle.pointer: each for each in timers}
 
     def _waiting(self, *kinds: list[Any]) -> _Waiting:
-        """A wait set for subscriptions, guard conditions, timers, clients and services, and how it is filled."""
+        """Create a wait set for the given kinds of entities, and its fill function."""
         wait_set = _rclpy.WaitSet(*map(len, kinds), 0, self._context.handle)
         names = ('subscription', 'guard_condition', 'timer', 'client', 'service')
         adders = [getattr(wait_set, f'add_{name}') for name in names]
@@ -131,16 +131,16 @@ class LeanExecutor(SingleThreadedExecutor):
         ]
 
     def _is_busy(self) -> bool:
-        """Whether a callback that rclpy's own way began, a service's perhaps, is not done."""
+        """Whether a callback started by rclpy's path, such as a service callback, is still running."""
         if self._tasks:
             with self._tasks_lock:
                 self._tasks[:] = [each for each in self._tasks if not each[0].done()]
         return bool(self._tasks)
 
     def _call_ready(self, wait_set: Any) -> None:
-        """Call what is ready; once entities have changed, the rest is found again by the next wait.
+        """Call what is ready. If entities change, the next wait finds the rest again.
 
-        Messages come first: a timer that watches for them may not be ready any more.
+        Messages come first: they may reset a timer that watches for them.
         """
         self._take_each(self._before)
         heard = wait_set.get_ready_entities('subscription')

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..array import Array, as_array, as_states
-from ..description.robot_description import Disc
+from ..kernels.chain import SPRING
 from ..kernels.steppers import Plant
 from ..model.actuation import actuators
-from ..model.assembly import SPRING, assemble
+from ..model.assembly import assemble
 from ..model.coordinates import SameCoordinates
 from .first_order_lag import follow
 from .integrate import METHODS, Motions, Options, Source, integrate
@@ -77,9 +77,9 @@ def simulate(
         if name not in known:
             raise TypeError(f'simulate() has no option {name!r}, expected one of {", ".join(known)}')
     state, single = as_states(robot.nq, q0=q0, qd0=qd0)
-    of_discs = any(isinstance(segment, Disc) for segment in robot.description.segments)
+    of_discs = any(segment.singular for segment in robot.description.segments)
     chosen = Options(_method(method, of_discs), **options)
-    plant, start = (_disc_model if of_discs else _joint_model)(robot, state['q0'], state['qd0'], kind)
+    plant, start = (_regular_model if of_discs else _joint_model)(robot, state['q0'], state['qd0'], kind)
     source = _input_source(inputs, t, len(start.x), plant.columns.shape[1])
     drive = robot.description.actuation
     if valve:
@@ -88,7 +88,7 @@ def simulate(
         source = _through_lag(source, t, drive.fill_lag, drive.vent_lag, from_rest=False)
     motions = integrate(plant, start, source, t, chosen)
     if of_discs:
-        motions = _disc_angles(robot, t, state['q0'], motions)
+        motions = _public_motions(robot, t, state['q0'], motions)
     change = robot._model.change
     q, qd = change.public_position(motions.x), change.public_rate(motions.v)
     acted = source(t)
@@ -119,49 +119,41 @@ def _joint_model(robot: Robot, q0: Array, qd0: Array, kind: str) -> tuple[Plant,
     return plant, Motions(model.change.position(q0), model.change.rate(qd0))
 
 
-def _disc_model(robot: Robot, q0: Array, qd0: Array, kind: str) -> tuple[Plant, Motions]:
-    from ..geometry import disc_angles  # imports scipy's rotations, which takes time
-
+def _regular_model(robot: Robot, q0: Array, qd0: Array, kind: str) -> tuple[Plant, Motions]:
     if kind == 'force':
         raise ValueError("kind: expected 'pressure' for a robot of discs, got 'force'")
     build = assemble(robot.description, regular=True)
     drive = actuators(robot.description, build, SameCoordinates())
     change, base = robot._model.change, _base(robot)
     angles, rates = change.position(q0), change.rate(qd0)
-    x, v = [angles[:, :base]], [rates[:, :base]]
-    for part in _blocks(robot, disc_angles.ANGLES):
-        x.append(disc_angles.to_quaternions(angles[:, part]))
-        v.append(np.einsum('kij,kj->ki', disc_angles.rate_matrix(angles[:, part], x[-1]), rates[:, part]))
-    springs = np.array(build.springs, SPRING)
-    first = base + disc_angles.RATES * ((springs['iq'] - base) // disc_angles.QUATERNIONS)
+    x, v = [angles[:, base]], [rates[:, base]]
+    for segment in robot.description.segments:
+        own = robot._model.build.rates_of[segment.name]
+        for parts, part in zip((x, v), segment.to_regular(angles[:, own], rates[:, own]), strict=True):
+            parts.append(part)
+    springs, first = np.array(build.springs, SPRING), np.array(build.spring_rates, np.int64)
     plant = Plant(build.elements, springs, first, drive.columns, drive.wrenches)
     return plant, Motions(np.concatenate(x, 1), np.concatenate(v, 1))
 
 
-def _base(robot: Robot) -> int:
-    """Number of coordinates of the base."""
-    return 0 if robot.description.base.type == 'fixed' else 6
+def _base(robot: Robot) -> slice:
+    """The coordinates of the base."""
+    return slice(0, len(robot.description.base.own_coordinates()))
 
 
-def _blocks(robot: Robot, size: int) -> list[slice]:
-    base = _base(robot)
-    return [slice(base + size * k, base + size * (k + 1)) for k in range(len(robot.description.segments))]
-
-
-def _disc_angles(robot: Robot, t: Array, q0: Array, motions: Motions) -> Motions:
-    """Joint angles and their rates of integrated motions; at singular angles, the smallest rates."""
-    from ..geometry import disc_angles
-
+def _public_motions(robot: Robot, t: Array, q0: Array, motions: Motions) -> Motions:
+    """Joint coordinates and their rates of motions that were integrated in the regular form."""
     (xs, vs), start, base = motions, robot._model.change.position(q0), _base(robot)
+    regular = assemble(robot.description, regular=True)
     x, v = np.empty((2, *xs.shape[:2], robot.nq))
-    x[:, :, :base], v[:, :, :base] = xs[:, :, :base], vs[:, :, :base]
-    for part, wide in zip(
-        _blocks(robot, disc_angles.ANGLES), _blocks(robot, disc_angles.QUATERNIONS), strict=True
-    ):
-        for k, quaternions in enumerate(xs[:, :, wide]):
-            x[k, :, part] = disc_angles.angles_of_motion(t, quaternions, vs[k, :, part], start[k, part])
-            A = disc_angles.rate_matrix(x[k, :, part], quaternions)
-            v[k, :, part] = np.einsum('kij,kj->ki', np.linalg.pinv(A, rcond=1e-9), vs[k, :, part])
+    x[:, :, base], v[:, :, base] = xs[:, :, base], vs[:, :, base]
+    for segment in robot.description.segments:
+        own = robot._model.build.rates_of[segment.name]
+        wide, fast = regular.positions_of[segment.name], regular.rates_of[segment.name]
+        for k in range(len(xs)):
+            x[k, :, own], v[k, :, own] = segment.from_regular(
+                t, xs[k][:, wide], vs[k][:, fast], start[k, own]
+            )
     return Motions(x, v)
 
 

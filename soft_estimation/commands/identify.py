@@ -1,7 +1,7 @@
-"""Identify parameters of a robot file from recordings: `identify ROBOT RECORDING...` writes a new robot file.
+"""Identify unknown parameters of a robot from recordings: `identify ROBOT RECORDING...` writes a new robot file.
 
-A recording is a bag, or an .npz file with the arrays t, q, qd, pressure and optionally qdd and wrench_B. After a kill,
-the same command resumes the search. Exit code: 0 on success, 2 for invalid arguments or files.
+A recording is a bag, or an .npz file with the arrays t, q, qd, pressure and optionally qdd and wrench_B. To resume an
+interrupted search, give the same command again. Exit code: 0 if done, 2 for wrong input.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         'robot',
         help='shipped robot, or the path of a robot file; the search starts from its values',
     )
-    made.add_argument('recordings', nargs='+', type=Path, help='bags or .npz files')
+    made.add_argument('recordings', nargs='+', type=Path, help='bags, or .npz files of arrays')
     made.add_argument(
         '--method',
         choices=METHODS,
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
         'the same factor; repeatable; default: stiffness and damping of every segment',
     )
     made.add_argument(
-        '--output', type=Path, help='new robot file; default: <robot>_identified.yaml beside the given one'
+        '--output', type=Path, help='new robot file; default: <robot>_identified.yaml beside the old one'
     )
     made.add_argument('--window', type=float, default=10.0, help='length of free runs [s]; default 10')
     made.add_argument(

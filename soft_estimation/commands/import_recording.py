@@ -1,6 +1,6 @@
-"""Convert a recording to a bag: `import_recording FILE MAPPING` reads CSV, gzipped CSV and c3d files.
+"""Make a bag from a recording in another format: `import_recording FILE MAPPING` reads CSV (also gzipped) and c3d.
 
-The mapping is a YAML file that gives the meaning and the unit of columns and markers: see docs/check.md.
+A mapping is a small YAML file that assigns a meaning and a unit to each column or marker: see docs/check.md.
 Exit code: 0 if the bag was written, 2 for an error in file, mapping or arguments.
 """
 
@@ -26,14 +26,17 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog='import_recording', description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument('file', type=Path, help='recording: .csv, .txt, .csv.gz, .txt.gz or .c3d')
+    made.add_argument('file', type=Path, help='recording: .csv, .txt, either .gz, or .c3d')
+    made.add_argument('mapping', help=f'path of a .yaml file, or a shipped one: {", ".join(mapping_names())}')
     made.add_argument(
         '--out',
         type=Path,
         help='folder of the new bag; default: named after the file, in the current folder',
     )
     made.add_argument('--storage', choices=sorted(STORAGES), default='mcap')
-    made.add_argument('--robot', help='check chambers, sensors and pressures against this robot')
+    made.add_argument(
+        '--robot', help='check that its chambers, sensors and pressures are those of this robot'
+    )
     return made
 
 

@@ -31,13 +31,13 @@ class Motion(NamedTuple):
 
 @dataclass(frozen=True)
 class DifferentiatorConfig:
-    """Bandwidth, noise and outlier gate."""
+    """Bandwidth, noise and gate."""
 
     bandwidth: float = quantity(10.0, unit='Hz', doc='cut-off; faster motion counts as noise')
     noise: float = quantity(1e-3, unit='rad or m', doc='standard deviation of a sample')
     gate: float = quantity(
         60.0,
-        doc='reject samples further off than this many standard deviations; the release of a light tip is 50 off',
+        doc='drop samples further off than this many standard deviations; releasing a light tip reaches 50',
     )
     timeout: float = quantity(
         0.25,

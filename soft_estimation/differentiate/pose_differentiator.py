@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Link
+from soft_dynamics.messages.body_frame import BodyFrame
 from soft_dynamics.robot import Robot
 
 from ..inverse_kinematics.pose_tracking import MISFIT, MISTURN, Tracking, frame_index
+from ..inverse_kinematics.poses import accepted
 from ..kalman.sensor_faults import MisplacedBodies
 from .differentiator import Differentiator, DifferentiatorConfig, Motion
 
@@ -84,16 +85,14 @@ class PoseDifferentiator:
 
     def feed_poses(self, t: float, X_WS: Mapping[str, Any]) -> None:
         """Take the poses of several tracked bodies at one time."""
-        if not math.isfinite(t):
-            raise ValueError(f't: expected a finite time, got {t}')
-        self._tracking.frame_poses(X_WS)  # rejects invalid poses
-        if t < self._t:
-            self.too_late += len(X_WS)
-            return
-        if t > self._t:
-            self._flush()
-        self._t = t
-        self._poses.update(X_WS)
+        self._feed_bodies(t, *self._tracking.checked(X_WS))
+
+    def feed_frame(self, t: float, frame: BodyFrame) -> dict[str, ValueError]:
+        """Take a frame of tracked bodies at time t [s]. Returns the rejected bodies with the reason."""
+        names, X_WS, refused = accepted(frame)
+        self._tracking.offsets(names)  # rejects bodies of other robots
+        self._feed_bodies(t, names, X_WS)
+        return refused
 
     def estimate(self, t: float) -> Motion:
         """Return the motion at time t [s], or at the last poses if later. ValueError until all are known."""
@@ -106,11 +105,22 @@ class PoseDifferentiator:
         rejected = self._differentiator.rejected
         return {'too late': self.too_late, 'unexplained': self.unexplained, 'rejected': rejected}
 
+    def _feed_bodies(self, t: float, names: tuple[str, ...], X_WS: Array) -> None:
+        if not math.isfinite(t):
+            raise ValueError(f't: expected a finite time, got {t}')
+        if t < self._t:
+            self.too_late += len(names)
+            return
+        if t > self._t:
+            self._flush()
+        self._t = t
+        self._poses.update(zip(names, X_WS, strict=True))
+
     def _flush(self) -> None:
         if not self._poses:
             return
         poses, self._poses = self._poses, {}
-        self.bodies.feed(self._t, poses)
+        self.bodies.feed(self._t, tuple(poses), np.array(list(poses.values())))
         found = self._tracking.configuration(poses, near=self._q)
         moved = {
             name: r for name, r in found.residuals.items() if self._tracking.sensors[name].frame != 'base'
@@ -131,7 +141,7 @@ class PoseDifferentiator:
             known[: start(0)] = True  # of a moving base: seen or given
             frames = sorted({0, *(frame_index(robot, self._tracking.sensors[name]) for name in bodies)})
             for first, last in itertools.pairwise(frames):
-                soft = [s for s in robot.description.segments[first:last] if not isinstance(s, Link)]
+                soft = [s for s in robot.description.segments[first:last] if s.moves]
                 known[start(first) : start(last)] = len(soft) == 1
             self._spans[bodies] = known
         return self._spans[bodies]

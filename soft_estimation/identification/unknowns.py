@@ -18,7 +18,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Chamber, Description
+from soft_dynamics.description.actuation import Chamber
+from soft_dynamics.description.robot_description import Description
+from soft_dynamics.segments import Segment
 
 KEY = re.compile(r'(?:([\w*?]+)\.)?(\w+)(?:\[(\d+)(?::(\d+))?\])?')
 MATERIAL = ('stiffness', 'cubic_stiffness', 'damping', 'rest')
@@ -157,7 +159,8 @@ def _targets(robot: Description, name: str | None, field: str, entries: range | 
         return
     chamber = field in {f.name for f in dataclasses.fields(Chamber)} - {'name', 'segment'}
     owner = 'chambers' if chamber else 'segments'
-    for place, block in enumerate(robot.actuation.chambers if chamber else robot.segments):
+    blocks: Sequence[Chamber | Segment] = robot.actuation.chambers if chamber else robot.segments
+    for place, block in enumerate(blocks):
         if not fnmatchcase(block.name, name):
             continue
         value = _get(block, field)

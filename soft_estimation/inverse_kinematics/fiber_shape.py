@@ -10,9 +10,9 @@ import numpy.typing as npt
 from scipy.interpolate import BSpline, CubicSpline
 
 from soft_dynamics.array import Array, as_array
+from soft_dynamics.segments.pose_fit import Fit
 
 from .kernels import carry_frames
-from .segment_inverses import Fit
 
 KNOT_SPACING = 0.03  # [m] shorter waves count as noise
 CUBIC = 4  # coefficients of a spline piece

@@ -9,27 +9,6 @@ from numba import njit
 
 
 @njit(cache=True, error_model='numpy')
-def are_rigid(X, tolerance):
-    """Return whether all X (k, 4, 4) are finite rigid displacements."""
-    for pose in X:
-        total = 0.0
-        for a in range(3):
-            total += pose[a, 3]
-            for b in range(a + 1):
-                dot = pose[a, 0] * pose[b, 0] + pose[a, 1] * pose[b, 1] + pose[a, 2] * pose[b, 2]
-                if not abs(dot - (1.0 if a == b else 0.0)) <= tolerance:
-                    return False
-        volume = 0.0
-        for a in range(3):
-            b, c = (a + 1) % 3, (a + 2) % 3
-            volume += pose[0, a] * (pose[1, b] * pose[2, c] - pose[1, c] * pose[2, b])
-        last = pose[3, 0] == 0.0 and pose[3, 1] == 0.0 and pose[3, 2] == 0.0 and pose[3, 3] == 1.0
-        if not (volume > 0.0 and last and math.isfinite(total)):
-            return False
-    return True
-
-
-@njit(cache=True, error_model='numpy')
 def carry_poses(X_MW, X_WS, X_SF, X_MF):
     """Write X_MF = X_MW X_WS X_SF of rigid displacements: X_MW (4, 4), the others (k, 4, 4)."""
     X_MS = np.empty((4, 4))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import COORDINATES, Arc, Disc, Hinge, Link, Sensor, Universal
-from soft_dynamics.geometry.se3 import inverse, pose_error, pose_from_rpy
+from soft_dynamics.description.sensors import Sensor
+from soft_dynamics.geometry.se3 import as_pose, inverse, pose_error, pose_from_rpy
 from soft_dynamics.geometry.so3 import angle
 from soft_dynamics.robot import Robot
+from soft_dynamics.segments import Segment
+from soft_dynamics.segments.base import base_angles
 
-from . import segment_inverses
 from .kernels import carry_poses
-from .poses import as_pose, as_poses
+from .poses import as_poses
 
 ITERATIONS, STEP_TOLERANCE = 50, 1e-13  # of the least squares over several segments
 RANK_TOLERANCE = 1e-6  # [-] smaller singular values do not determine a coordinate
@@ -67,7 +68,7 @@ class Tracking:
         self._X_MW = inverse(pose_from_rpy(description.mount.position, description.mount.rpy))
         self._X_SF = {name: inverse(pose_from_rpy(s.position, s.rpy)) for name, s in self.sensors.items()}
         self._X_SFs: dict[tuple[str, ...], Array] = {}  # by the bodies that come together
-        self._base_moves = description.base.type != 'fixed'
+        self._base_moves = description.base.moves
         self._X_M0 = pose_from_rpy(description.base.position, description.base.rpy)
         self._slices = _coordinate_slices(robot)
 
@@ -100,25 +101,35 @@ class Tracking:
     def residuals(self, poses: Mapping[str, Any], q: Array) -> dict[str, Array]:
         """Return by body the measured frame relative to the model's at q: the identity if it fits."""
         X_M = self.robot.forward_kinematics(q)
-        X_MF = self.frame_poses(poses)[1]
+        X_MF = self.frame_poses(*self.checked(poses))
         index = [frame_index(self.robot, self.sensors[name]) for name in poses]
         return dict(zip(poses, inverse(X_M[index]) @ X_MF, strict=True))
 
     def frame_pose(self, name: str, X_WS: Any) -> Array:
         """Return X_MF of the frame that carries a sensor, from the sensor's pose."""
-        return self.frame_poses({name: X_WS})[1][0]
+        return self.frame_poses(*self.checked({name: X_WS}))[0]
 
-    def frame_poses(self, poses: Mapping[str, Any]) -> tuple[Array, Array]:
-        """Return (X_WS, X_MF), both (k, 4, 4), of several sensors."""
+    def checked(self, poses: Mapping[str, Any]) -> tuple[tuple[str, ...], Array]:
+        """Return names and X_WS (k, 4, 4) from {name: X_WS}; ValueError for unknown sensors and invalid poses."""
         names = tuple(poses)
+        self.offsets(names)
+        return names, as_poses(names, list(poses.values()))
+
+    def frame_poses(self, names: tuple[str, ...], X_WS: Array) -> Array:
+        """Return X_MF (k, 4, 4) of the frames that carry the sensors, from checked poses (k, 4, 4)."""
+        X_MF = np.empty_like(X_WS)
+        carry_poses(self._X_MW, X_WS, self.offsets(names), X_MF)
+        return X_MF
+
+    def offsets(self, names: tuple[str, ...]) -> Array:
+        """Return X_SF (k, 4, 4) of sensors; ValueError for an unknown sensor and for one named twice."""
         if names not in self._X_SFs:
             for name in names:
                 self._check_known(name)
+            if len(set(names)) < len(names):
+                raise ValueError(f'poses: expected each sensor once, got {", ".join(names)}')
             self._X_SFs[names] = np.array([self._X_SF[name] for name in names])
-        X_WS = as_poses(names, list(poses.values()))
-        X_MF = np.empty_like(X_WS)
-        carry_poses(self._X_MW, X_WS, self._X_SFs[names], X_MF)
-        return X_WS, X_MF
+        return self._X_SFs[names]
 
     def add_body(self, sensor: Sensor) -> None:
         """Add a body whose pose another sensor provides."""
@@ -158,7 +169,7 @@ class Tracking:
             if self._base_moves:
                 X_0B = inverse(self._X_M0) @ tracked[0].X_MF
                 q[:, :3] = X_0B[:, :3, 3]
-                q[:, 3:6] = segment_inverses.base_angles(X_0B[:, :3, :3], q[0, 3:6])
+                q[:, 3:6] = base_angles(X_0B[:, :3, :3], q[0, 3:6])
                 observed[:MOVING_BASE] = True
             return tracked[0]
         return Tracked(0, self.robot.pose(q[0], 'base')[None])
@@ -167,14 +178,16 @@ class Tracking:
         """Write the coordinates of the segments between two measured frames."""
         chain = self.robot.description.segments[start.frame : end.frame]
         X_AB = inverse(start.X_MF) @ end.X_MF
-        soft = [k for k, segment in enumerate(chain) if not isinstance(segment, Link)]
+        soft = [k for k, segment in enumerate(chain) if segment.moves]
         if len(soft) == 1:
             (k,) = soft
-            before, after = _straight(chain[:k]), _straight(chain[k + 1 :])
+            before, after = _rigid(chain[:k]), _rigid(chain[k + 1 :])
             where = self._slices[start.frame + k]
-            fit = _INVERSES[type(chain[k])](chain[k], inverse(before) @ X_AB @ inverse(after), q[0, where])
-            q[:, where], observed[where] = fit.q, True
-        elif soft:
+            fit = chain[k].inverse(inverse(before) @ X_AB @ inverse(after), q[0, where])
+            if fit is not None:
+                q[:, where], observed[where] = fit.q, True
+                return
+        if soft:
             where = slice(self._slices[start.frame].start, self._slices[end.frame - 1].stop)
             observed[where] = where.stop - where.start < NUMBERS
             for k in range(len(q)):
@@ -244,33 +257,18 @@ def frame_index(robot: Robot, sensor: Sensor) -> int:
 
 def _coordinate_slices(robot: Robot) -> list[slice]:
     """Return the coordinates of each segment, in the order of the file."""
-    first = 0 if robot.description.base.type == 'fixed' else MOVING_BASE
+    first = len(robot.description.base.own_coordinates())
     slices = []
     for segment in robot.description.segments:
-        free = isinstance(segment, Universal) and segment.lengths == 'free'
-        count = 4 if free else COORDINATES[type(segment)](segment)
+        count = len(segment.own_coordinates())
         slices.append(slice(first, first + count))
         first += count
     return slices
 
 
-def _straight(links: tuple[Any, ...]) -> Array:
+def _rigid(segments: Sequence[Segment]) -> Array:
+    """X_AB (4, 4) across segments that do not move."""
     X = np.eye(4)
-    X[2, 3] = sum(link.length for link in links)
+    for segment in segments:
+        X = X @ segment.rigid_pose()
     return X
-
-
-def _arc(segment: Arc, X_BT: Array, _near: Array) -> segment_inverses.Fit:
-    if segment.coordinates == 'difference':
-        return segment_inverses.differences_from_pose(X_BT, segment.length, segment.lever, segment.extensible)
-    return segment_inverses.arc_from_pose(X_BT, None if segment.extensible else segment.length)
-
-
-_INVERSES: dict[type, Any] = {
-    Arc: _arc,
-    Universal: lambda s, X, _near: segment_inverses.universal_from_pose(X, s.length, s.lengths == 'free'),
-    Hinge: lambda s, X, near: segment_inverses.hinge_from_pose(X, s.length, s.offset, float(near[0])),
-    Disc: lambda s, X, near: segment_inverses.disc_from_pose(
-        X, s.thread_length, near, s.angles == 'axis_angle'
-    ),
-}

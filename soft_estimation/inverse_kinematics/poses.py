@@ -14,11 +14,10 @@ from numba import njit
 from soft_dynamics.array import Array, as_array
 from soft_dynamics.geometry import quaternion, so3
 from soft_dynamics.geometry.quaternion import NORM_TOLERANCE
+from soft_dynamics.geometry.se3 import ROTATION_TOLERANCE, are_rigid, as_pose, as_rotation
 from soft_dynamics.geometry.so3 import quaternion_matrix
+from soft_dynamics.messages.body_frame import BodyFrame
 
-from .kernels import are_rigid
-
-ROTATION_TOLERANCE = 1e-6  # [-] a larger deviation from orthonormal is not a rounding error
 NEARLY_HALF, ENOUGH_FLIPS = 3.0, 5  # [rad] about z from one sample to the next, and the least number of flips
 
 
@@ -57,20 +56,6 @@ def flip_axis(R_WB: Any) -> Array:
     return np.asarray(axis / np.linalg.norm(axis))
 
 
-def as_pose(name: str, X_WB: Any) -> Array:
-    """Return a checked copy of X_WB (..., 4, 4); ValueError unless all are rigid displacements."""
-    X = np.array(X_WB, dtype=np.float64)
-    if X.shape[-2:] != (4, 4):
-        raise ValueError(f'{name}: expected a pose of shape (4, 4), got {X.shape}')
-    if are_rigid(X.reshape(-1, 4, 4), ROTATION_TOLERANCE):
-        return X
-    as_array(name, X)
-    as_rotation(name, X[..., :3, :3])
-    if np.any(X[..., 3, :] != (0.0, 0.0, 0.0, 1.0)):
-        raise ValueError(f'{name}: expected the last row 0, 0, 0, 1, got {X[..., 3, :].tolist()}')
-    return X
-
-
 def as_poses(names: Sequence[str], X_WB: Sequence[Any]) -> Array:
     """Return checked copies of many poses (k, 4, 4); errors name the pose."""
     with suppress(TypeError, ValueError):  # the next line reports the error
@@ -80,15 +65,26 @@ def as_poses(names: Sequence[str], X_WB: Sequence[Any]) -> Array:
     return np.array([as_pose(f'poses[{name!r}]', X) for name, X in zip(names, X_WB, strict=True)])
 
 
-def as_rotation(name: str, R_WB: Any) -> Array:
-    """Return a checked copy of R_WB (..., 3, 3); ValueError unless all are rotations."""
-    R = as_array(name, R_WB)
-    if R.shape[-2:] != (3, 3):
-        raise ValueError(f'{name}: expected a rotation of shape (3, 3), got {R.shape}')
-    skewness = float(np.max(np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)), initial=0.0))
-    if not skewness <= ROTATION_TOLERANCE or np.any(np.linalg.det(R) < 0.0):
-        raise ValueError(f'{name}: expected a rotation, got a matrix off by {skewness:.3g}')
-    return R
+def accepted(frame: BodyFrame) -> tuple[tuple[str, ...], Array, dict[str, ValueError]]:
+    """Return names and X_WB (k, 4, 4) of the valid bodies of a frame, and the errors of the others by name.
+
+    This is the only check of a frame on its way from the message to the state.
+    """
+    _, names, p_WB, quat_WB = frame
+    if p_WB.shape != (len(names), 3) or quat_WB.shape != (len(names), 4):
+        raise ValueError(
+            f'frame: expected poses of {len(names)} bodies, got shapes {p_WB.shape} and {quat_WB.shape}'
+        )
+    X_WB, good = poses_from_quaternions(quat_WB, p_WB)
+    if good.all():
+        return names, X_WB, {}
+    refused: dict[str, ValueError] = {}
+    for k in np.flatnonzero(~good).tolist():
+        try:
+            X_WB[k], good[k] = pose(quat_WB[k], p_WB[k]), True
+        except ValueError as error:
+            refused[names[k]] = error
+    return tuple(name for name, is_pose in zip(names, good, strict=True) if is_pose), X_WB[good], refused
 
 
 def poses_from_quaternions(quat_WB: Array, p_WB: Array) -> tuple[Array, npt.NDArray[np.bool_]]:

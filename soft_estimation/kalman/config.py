@@ -7,44 +7,15 @@ from dataclasses import dataclass
 from soft_dynamics.reader import quantity
 
 from .process_model import ProcessNoise
-from .sensor_models import PoseNoise
+from .sensors import SENSORS, SensorNoise
+from .sensors.bodies import PoseNoise
 
 
 @dataclass(frozen=True)
-class FilterConfig:
+class FilterConfig(SensorNoise):
     """Noise of the sensors and handling of outliers."""
 
     process: ProcessNoise = ProcessNoise()
-    mocap_rotation_noise: float = quantity(2e-3, unit='rad', doc='rotation noise of a body in motion capture')
-    mocap_position_noise: float = quantity(3e-4, unit='m', doc='position noise of a body in motion capture')
-    vive_rotation_noise: float = quantity(5e-3, unit='rad', doc='rotation noise of a Vive tracker')
-    vive_position_noise: float = quantity(1.5e-3, unit='m', doc='position noise of a Vive tracker')
-    place_misfit: float = quantity(
-        0.05,
-        unit='1/rad',
-        doc="model error of the place of a bent segment's end, relative to its length",
-    )
-    twist_misfit: float = quantity(
-        0.1,
-        unit='1/rad',
-        doc='model error of the twist of a bent segment, relative to its squared bend',
-    )
-    misfit_samples: float = quantity(
-        36.0, doc='number of successive poses of a body that share one model error'
-    )
-    shape_noise: float = quantity(5e-4, unit='m', doc='noise of each point of a fiber')
-    shape_rotation_noise: float = quantity(
-        0.05,
-        unit='rad',
-        doc="noise of a fiber's direction relative to the body; enlarged, since the error lasts",
-    )
-    shape_places: int = quantity(12, doc='number of fiber points used')
-    torque_noise: float = quantity(
-        2.0,
-        unit='N m',
-        doc='torque noise of the base force/torque sensor; enlarged, since model errors last',
-    )
-    force_noise: float = quantity(6.0, unit='N', doc='force noise of the base force/torque sensor')
     gate_probability: float = quantity(0.9999, doc='probability that a correct sample passes the gate')
     misfit: float = quantity(3.0, doc='model error that the gate allows, in units of noise and misfit')
     history: float = quantity(0.25, unit='s', doc='how late a sample may arrive')
@@ -57,8 +28,6 @@ class FilterConfig:
     start_rate_spread: float = quantity(
         5.0, unit='rad/s or m/s', doc='initial standard deviation of the rates'
     )
-    start_spread: float = quantity(1.0, unit='rad or m', doc='std of the coordinates at the start')
-    start_rate_spread: float = quantity(5.0, unit='rad/s or m/s', doc='std of the rates at the start')
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -71,9 +40,5 @@ class FilterConfig:
 
     @property
     def pose_noise(self) -> PoseNoise:
-        of_kind = {
-            'mocap': (self.mocap_rotation_noise, self.mocap_position_noise),
-            'vive': (self.vive_rotation_noise, self.vive_position_noise),
-            'fiber': (self.shape_rotation_noise, self.shape_noise),
-        }
+        of_kind = {kind: sensor.noise(self) for kind, sensor in SENSORS.items()}
         return PoseNoise(of_kind, (self.place_misfit, self.twist_misfit), self.misfit_samples)

@@ -11,11 +11,12 @@ import numpy as np
 from scipy.special import chdtri
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Arc, Link, Universal
 from soft_dynamics.errors import SoftRobotError
+from soft_dynamics.messages.body_frame import BodyFrame
 from soft_dynamics.robot import Robot
 
 from ..inverse_kinematics.pose_tracking import Tracking
+from ..inverse_kinematics.poses import accepted
 from .config import FilterConfig as FilterConfig
 from .gating import REFUSED, Innovations, Verdict, are_explained, tally
 from .kernels import correct, surprise
@@ -24,7 +25,9 @@ from .measurement_log import Entry, smoothed, time_of
 from .process_model import Belief, Estimate, Process
 from .relocalization import Relocation
 from .sensor_faults import MisplacedBodies, SampleWatch
-from .sensor_models import Mounting, PoseSet
+from .sensors.bodies import PoseSet, TrackedBodies
+from .sensors.fiber import Fibers
+from .sensors.wrench import wrench_sample
 
 ITERATIONS = 6
 AHEAD = (
@@ -46,13 +49,15 @@ class ModelFilter:
         self.process = Process(robot, self.config.process)
         self.too_late = self._resets = 0
         self._innovations: dict[str, Innovations] = {}
-        tracking, noise = Tracking(robot), self.config.pose_noise
-        self._mounting = Mounting(tracking, noise)
+        self._tracking = tracking = Tracking(robot)
+        noise = self.config.pose_noise
+        self._tracked_bodies = TrackedBodies(tracking, noise)
+        self._fibers = Fibers(tracking, noise, self._tracked_bodies)
         self._watch = SampleWatch(tracking)
         self.bodies = MisplacedBodies(tracking)  # bodies of which only the directions count
         spreads = self.config.start_spread, self.config.start_rate_spread
         self._relocation = Relocation(self.process, tracking, spreads, noise.of_kind)
-        self._is_smooth = all(isinstance(s, Arc | Universal | Link) for s in robot.description.segments)
+        self._is_smooth = all(s.smooth for s in robot.description.segments)
         ahead = AHEAD * self.process.noise.step
         self._ahead = ahead if self.config.history < math.inf else 0.0  # recordings: a belief at each sample
         self._largest_pressure = LARGEST_PRESSURE * self._watch.largest_pressure
@@ -68,23 +73,26 @@ class ModelFilter:
 
     def feed_poses(self, t: float, X_WS: Mapping[str, Any]) -> None:
         """Take the poses of several tracked bodies at one time; this is cheaper than one by one."""
-        if X_WS:
-            self.bodies.feed(t, X_WS)
-            poses, slipped = self._mounting.poses(t, X_WS), self.bodies.slipped(X_WS)
-            self.feed(poses.with_open_places(slipped) if slipped else poses)
+        self._feed_bodies(t, *self._tracking.checked(X_WS))
+
+    def feed_frame(self, t: float, frame: BodyFrame) -> dict[str, ValueError]:
+        """Take a frame of tracked bodies at time t [s]. Returns the rejected bodies with the reason."""
+        names, X_WS, refused = accepted(frame)
+        self._feed_bodies(t, names, X_WS)
+        return refused
 
     def feed_shape(self, t: float, sensor: str, s: Any, points_S: Any) -> None:
         """Take points of a fiber at arc lengths s, in the frame of the sensor."""
         config = self.config
         if self._is_smooth:
-            self.feed(self._mounting.shape_poses(t, sensor, s, points_S))
+            self.feed(self._fibers.poses(t, sensor, s, points_S))
         else:
-            self.feed(self._mounting.shape(t, sensor, s, points_S, config.shape_noise, config.shape_places))
+            self.feed(self._fibers.shape(t, sensor, s, points_S, config.shape_noise, config.shape_places))
 
     def feed_wrench(self, t: float, sensor: str, wrench_S: Any) -> None:
         """Take the wrench (torque, force) on the robot at its base, about the sensor and in its axes."""
         noise = (self.config.torque_noise, self.config.force_noise)
-        self.feed(self._mounting.wrench(t, sensor, wrench_S, noise))
+        self.feed(wrench_sample(self.process.robot, t, sensor, wrench_S, noise))
 
     def feed_pressure(self, t: float, pressure: Any) -> None:
         """Take the pressures [Pa] of all chambers, which act from t on."""
@@ -201,6 +209,12 @@ class ModelFilter:
 
     # ---- internal ----------------------------------------------------------------------------------------------------
 
+    def _feed_bodies(self, t: float, names: tuple[str, ...], X_WS: Array) -> None:
+        if names:
+            poses, slipped = self._tracked_bodies.poses(t, names, X_WS), self.bodies.slipped(names)
+            self.bodies.feed(t, names, X_WS)
+            self.feed(poses.with_open_places(slipped) if slipped else poses)
+
     def _insert(self, entry: Entry) -> None:
         if not math.isfinite(entry.t):
             raise ValueError(f't: expected a finite time, got {entry.t}')
@@ -315,8 +329,8 @@ class ModelFilter:
     def _measured_again(self, measurement: PoseSet, sensors: Sequence[str]) -> PoseSet:
         """Return the poses of some sensors, base to tip, with their current references among each other."""
         rows = [measurement.sensors.index(sensor) for sensor in sensors]
-        X_WS = dict(zip(sensors, measurement.X_WS[rows], strict=True))
-        poses = self._mounting.poses(measurement.t, X_WS, measurement.variance[rows, :2])
+        X_WS, variance = measurement.X_WS[rows], measurement.variance[rows, :2]
+        poses = self._tracked_bodies.poses(measurement.t, tuple(sensors), X_WS, variance)
         return poses._replace(misfit=measurement.misfit)
 
     def _pose_sets(self, measurement: PoseSet) -> list[PoseSet]:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot
 
@@ -48,7 +47,7 @@ class Linearisation(NamedTuple):
 
 @dataclass(frozen=True)
 class ProcessNoise:
-    """Model noise, as fractions of the largest force that the chambers can exert on each coordinate."""
+    """Process noise, relative to the largest force of the chambers on each coordinate."""
 
     force: float = quantity(0.001, unit='1/sqrt(Hz)', doc='white disturbance')
     drift: float = quantity(
@@ -66,11 +65,10 @@ class ProcessNoise:
         unit='s',
         doc='time in which the unknown force is forgotten unless confirmed',
     )
-    memory: float = quantity(2.0, unit='s', doc='time constant with which an unobserved unknown force decays')
     base_acceleration: float = quantity(
-        0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white acceleration noise of a prescribed base'
+        0.0, unit='m/s^2 or rad/s^2 per sqrt(Hz)', doc='white acceleration noise of a moving base'
     )
-    step: float = quantity(0.01, unit='s', doc='longest step between linearisations')
+    step: float = quantity(0.01, unit='s', doc='longest step between two linearisations')
 
     def __post_init__(self) -> None:
         for name in ('force', 'drift', 'base_acceleration'):
@@ -91,7 +89,7 @@ class Process:
     """
 
     def __init__(self, robot: Robot, noise: ProcessNoise) -> None:
-        if any(isinstance(segment, Disc) for segment in robot.description.segments):
+        if any(segment.singular for segment in robot.description.segments):
             raise ValueError(
                 f'{robot.name}: the model-based filter needs coordinates with inertia in every pose; '
                 'those of discs have none in the straight pose'

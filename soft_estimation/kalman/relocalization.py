@@ -15,7 +15,7 @@ from soft_dynamics.geometry import so3
 
 from ..inverse_kinematics.pose_tracking import MISFIT, MISTURN, Configuration, Tracking
 from .process_model import Belief, Process
-from .sensor_models import PoseSet
+from .sensors.bodies import PoseSet
 
 RUN, ENOUGH = 5, 3  # sets of poses considered, and needed to abandon a known state
 RUN_TIME = 0.1  # [s] if ENOUGH sets take longer, they are too rare to be compared

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,12 +38,12 @@ class MisplacedBodies:
         self._seen: dict[str, int] = {}  # consecutive checks that found a body misplaced
         self.found: dict[str, float] = {}  # [m] distance by body
 
-    def feed(self, t: float, X_WS: Mapping[str, Any]) -> None:
-        """Take poses of bodies that come together at time t [s]."""
-        bodies = frozenset(X_WS)
+    def feed(self, t: float, names: tuple[str, ...], X_WS: Array) -> None:
+        """Take poses (k, 4, 4) of bodies that come together at time t [s]."""
+        bodies = frozenset(names)
         is_due = abs(t - self._fed.get(bodies, -math.inf)) >= LOOK_PERIOD
-        if is_due and len(X_WS) >= NEIGHBOURS and bodies not in self._open:
-            self._fed[bodies], self._waiting[bodies] = t, X_WS
+        if is_due and len(names) >= NEIGHBOURS and bodies not in self._open:
+            self._fed[bodies], self._waiting[bodies] = t, dict(zip(names, X_WS, strict=True))
 
     def look(self) -> None:
         """Check the waiting poses."""
@@ -56,10 +56,10 @@ class MisplacedBodies:
                 else:
                     self.found.pop(body, None)
 
-    def slipped(self, X_WS: Mapping[str, Any]) -> set[str]:
+    def slipped(self, names: Collection[str]) -> set[str]:
         """Return the misplaced bodies among these; none if they are the majority, since the robot file may be wrong."""
-        slipped = self.found.keys() & X_WS.keys()
-        return slipped if 2 * len(slipped) < len(X_WS) else set()
+        slipped = self.found.keys() & set(names)
+        return slipped if 2 * len(slipped) < len(names) else set()
 
     def lines(self) -> list[str]:
         """Return a line about each misplaced body."""
@@ -102,7 +102,7 @@ class SampleWatch:
         actuation = tracking.robot.description.actuation
         self.largest_pressure = max(actuation.pressure_max, -actuation.pressure_min)  # [Pa]
         self._frozen: dict[tuple[str, ...], FrozenSamples] = {}
-        self.pressure: Array = np.zeros(len(tracking.robot.chamber_names))  # [Pa] last pressures
+        self.pressure: Array = np.empty(0)  # [Pa] last pressures; the first ones do not count as motion
 
     def check(self, measurement: Measurement) -> None:
         """Raise ValueError for a frozen sample."""

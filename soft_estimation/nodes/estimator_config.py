@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.reader import quantity
 from soft_dynamics.robot import Robot, load
 from soft_estimation.differentiate.differentiator import DifferentiatorConfig
 from soft_estimation.differentiate.pose_differentiator import PoseDifferentiator
 from soft_estimation.kalman.model_filter import FilterConfig, ModelFilter
+from soft_estimation.kalman.sensors import SENSORS
 
 METHODS = ('model', 'differentiator')
-POSE_KINDS = ('mocap', 'vive')
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Config:
     sensor_rate: float = quantity(
         125.0,
         unit='Hz',
-        doc='maximum rate of samples used from each sensor, or `rate` if that is higher',
+        doc='drop samples of a sensor beyond this rate, or beyond `rate` if that is higher',
     )
     blackout_limit: float = quantity(
         0.3,
@@ -42,7 +42,7 @@ class Config:
     )
     at_samples: bool = quantity(
         False,
-        doc='use samples in stamp order, 50 ms late, with states at their times: a bag then replays exactly',
+        doc='process samples in order of stamps, 50 ms late; publish states at their times: repeatable from a bag',
     )
     filter: FilterConfig = FilterConfig()
     differentiator: DifferentiatorConfig = DifferentiatorConfig()
@@ -77,7 +77,7 @@ class Setup(NamedTuple):
     @property
     def sees(self) -> bool:
         """Whether a sensor shows the shape; with an F/T sensor alone it follows from the model."""
-        return bool(self.named(*POSE_KINDS, 'fiber'))
+        return any(SENSORS[sensor.kind].shows_shape for sensor in self.sensors)
 
     @property
     def weighs(self) -> bool:
@@ -100,7 +100,7 @@ def _chosen(config: Config, robot: Robot) -> list[Sensor]:
             raise ValueError(f'sensors: {robot.name} has {", ".join(known) or "none"}, got {name!r}')
     chosen = [known[name] for name in config.sensors or known]
     if config.method == 'differentiator':
-        others = [sensor.name for sensor in chosen if sensor.kind not in POSE_KINDS]
+        others = [sensor.name for sensor in chosen if not SENSORS[sensor.kind].is_body]
         if config.sensors and others:
             raise ValueError(f'sensors: the differentiator uses tracked bodies only, got {others[0]!r}')
         chosen = [sensor for sensor in chosen if sensor.name not in others]

@@ -1,4 +1,4 @@
-"""Topics of the sensors: turns messages into samples for a filter."""
+"""Topics of the sensors: turns messages into samples and feeds them to a filter."""
 
 from __future__ import annotations
 
@@ -7,50 +7,39 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, WrenchStamped
+from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
-from soft_robot_suite.msg import BodyPoses, ChamberPressures, ShapeSamples
+from soft_robot_suite.msg import ChamberPressures
 
-from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.array import Array
+from soft_dynamics.description.sensors import Sensor
+from soft_dynamics.messages.body_frame import BodyFrame
 from soft_dynamics.messages.flat_messages import Flat
-from soft_dynamics.ros.conversions import pose_to_matrix, time_to_ns, wrench_to_array
+from soft_dynamics.ros.conversions import body_frame_of_pose, message_class, record, time_to_ns
 from soft_dynamics.ros.executor import in_passing
 from soft_dynamics.ros.message_guard import SMALL, subscribe
 from soft_dynamics.ros.qos import SENSOR
-from soft_estimation.inverse_kinematics.poses import pose, poses_from_quaternions
-from soft_estimation.kalman.sensor_models import wrench_at_base
-from soft_estimation.nodes.estimator_config import POSE_KINDS, Setup
-from soft_estimation.pose_sets import PoseCollector
+from soft_estimation.frame_collector import FrameCollector
+from soft_estimation.kalman.sensors import SENSORS
+from soft_estimation.kalman.sensors.wrench import wrench_at_base
+from soft_estimation.nodes.estimator_config import Setup
+from soft_estimation.scheduler import Ready, Sample, Scheduler
 
-LEADERS = (*POSE_KINDS, 'fiber', 'ft')  # by precedence; the first one heard triggers a state
-_LARGEST_SHAPE = 4_000_000  # [bytes] largest message of fiber_bridge
-LEAD = 0.1  # [s] a leader that is silent for longer loses the lead
 NEWEST = QoSProfile(depth=1, reliability=SENSOR.reliability)
 EVERY = QoSProfile(depth=1000, reliability=SENSOR.reliability)  # with at_samples no sample may be lost
 
 
-class Sample(NamedTuple):
-    """A measurement of one kind of sensor; feed(filter, t) passes it on and returns whether a state is due."""
-
-    name: str
-    kind: str
-    stamp_ns: int
-    feed: Callable[[Any, float], bool]
-
-
-class _Frame(NamedTuple):
-    """The bodies of a frame: all names, the rows of our bodies, and their names."""
+class _Ours(NamedTuple):
+    """The rows of our bodies in a frame with these names; None: all."""
 
     names: Sequence[str]
-    rows: list[int]
-    ours: list[str]
+    rows: list[int] | None
 
 
 class SensorInputs:
-    """Subscribes to the sensors of a setup and turns each message into a Sample.
+    """Subscribes to the sensors of a setup, turns each message into a Sample, and feeds samples to a filter.
 
     One kind of sensor leads: the best one heard. Only its messages wake the node. When one arrives, the node also takes
     the newest waiting message of each other sensor and all pressures. If the leader shows the shape, it takes them
@@ -63,28 +52,28 @@ class SensorInputs:
         self,
         node: Node,
         setup: Setup,
+        scheduler: Scheduler,
         offer: Callable[[Sample], None],
         refuse: Callable[[str, ValueError | ArithmeticError], None],
     ) -> None:
-        self._node, self._setup, self._offer, self._refuse = node, setup, offer, refuse
-        self._bodies = {kind: setup.named(kind) for kind in POSE_KINDS if setup.named(kind)}
-        self._frames = {kind: _Frame((), [], []) for kind in self._bodies}
-        self._chambers: tuple[Sequence[str], Any] = (
-            (),
-            None,
-        )  # names in a message, and indices of our bodies
-        self._topics: dict[Subscription, str] = {}  # and their kinds of sensors
+        self._node, self._setup, self._scheduler = node, setup, scheduler
+        self._offer, self._refuse = offer, refuse
+        self._sensors = {sensor.name: sensor for sensor in setup.sensors}
+        body_kinds: set[str] = {sensor.kind for sensor in setup.sensors if SENSORS[sensor.kind].is_body}
+        self._bodies = {kind: setup.named(kind) for kind in SENSORS if kind in body_kinds}
+        self._ours = {kind: _Ours((), []) for kind in self._bodies}
+        self._chambers: tuple[Sequence[str], Any] = ((), None)  # names in a message, and where ours are
+        self._topics: dict[Subscription, str] = {}  # and the kinds of their sensors
         self._single_bodies: dict[str, list[Subscription]] = {kind: [] for kind in self._bodies}
         self.start_over()
         self._subscribe()
 
     def start_over(self) -> None:
-        """Reset."""
-        self._collectors = {kind: PoseCollector(names) for kind, names in self._bodies.items()}
+        """Forget what was heard."""
+        self._collectors = {kind: FrameCollector(names) for kind, names in self._bodies.items()}
         self.pressure: Array | None = None
         self.wrench_B: Array | None = None
-        self._heard: dict[str, float] = {}
-        self.leading = ''
+        self._leading = ''
 
     def close(self) -> None:
         """Remove the subscriptions."""
@@ -92,54 +81,64 @@ class SensorInputs:
             self._node.destroy_subscription(subscription)
         self._topics = {}
 
-    def is_led_by(self, kind: str, t: float) -> bool:
-        """Return whether this kind of sensor leads at time t [s]."""
-        self._heard[kind] = t
-        if kind != self.leading:
-            leading = next(each for each in LEADERS if t - self._heard.get(each, -np.inf) < LEAD)
-            if leading != self.leading:
-                self._follow(leading)
-        return kind == self.leading
-
-    def flush(self, estimator: Any) -> None:
-        """Feed poses that wait for others."""
-        for kind, collector in self._collectors.items():
-            for t, X_WS in collector.flush():
-                try:
-                    estimator.feed_poses(t, X_WS)
-                except ValueError as error:
-                    self._refuse(kind, error)
-
-    # ---- internal ------------------------------------------------------------------------------------------------
-
-    def _follow(self, leading: str) -> None:
-        self.leading = leading
+    def follow(self, leading: str) -> None:
+        """Let only the messages of the leading kind wake the node."""
+        if leading == self._leading:
+            return
+        self._leading = leading
         for subscription, kind in self._topics.items():
             passes = kind != leading and not self._setup.config.at_samples
             in_passing(subscription, passes, has_time=leading != 'ft')
         if self._node.executor is not None:
             self._node.executor.wake()
 
+    def feed(self, estimator: Any, ready: Ready) -> bool:
+        """Feed a sample to a filter; whether a state can be due with it. ValueError if the sample is rejected."""
+        sample, t, _ = ready
+        if sample.kind in self._bodies:
+            return self._feed_bodies(estimator, sample)
+        if sample.name in self._sensors:
+            return self._feed_sensor(estimator, sample, t)
+        pressure = self._pressures(sample.message)
+        estimator.feed_pressure(t, pressure)
+        self.pressure = pressure
+        return True
+
+    def flush(self, estimator: Any) -> None:
+        """Feed poses that wait for others."""
+        for kind, collector in self._collectors.items():
+            for frame in collector.flush():
+                try:
+                    self._feed_frame(estimator, frame)
+                except ValueError as error:
+                    self._refuse(kind, error)
+
+    # ---- inside --------------------------------------------------------------------------------------------------
+
     def _subscribe(self) -> None:
         for kind in self._bodies:
-            self._hear(kind, BodyPoses, f'{kind}/frame', partial(self._on_frame, kind))
+            message, topic = message_class(SENSORS[kind].message), SENSORS[kind].topic
+            self._hear(kind, message, topic, partial(self._on_frame, kind))
         for sensor in self._setup.sensors:
-            kind = sensor.kind
-            if kind in POSE_KINDS:
-                topic, callback = f'{kind}/{sensor.name}/pose', partial(self._on_pose, sensor)
+            kind, of_kind, callback = sensor.kind, SENSORS[sensor.kind], partial(self._on_stamped, sensor)
+            if of_kind.is_body:
+                topic = f'{kind}/{sensor.name}/pose'
                 self._single_bodies[kind].append(self._hear(kind, PoseStamped, topic, callback))
-            elif kind == 'fiber':
-                self._hear(kind, ShapeSamples, 'fiber/shape', partial(self._on_shape, sensor))
             else:
-                self._hear(kind, WrenchStamped, 'ft/wrench', partial(self._on_wrench, sensor))
+                topic = of_kind.topic.format(sensor=sensor.name)
+                self._hear(kind, message_class(of_kind.message), topic, callback, of_kind.largest_message)
         if self._setup.config.method == 'model':
             self._hear('pressure', ChamberPressures, 'pressure/measured', self._on_pressure)
 
     def _hear(
-        self, kind: str, message: type[Any], topic: str, callback: Callable[[Any], None]
+        self,
+        kind: str,
+        message: type[Any],
+        topic: str,
+        callback: Callable[[Any], None],
+        most: int = SMALL,
     ) -> Subscription:
         keeps = EVERY if self._setup.config.at_samples else SENSOR if kind == 'pressure' else NEWEST
-        most = _LARGEST_SHAPE if message is ShapeSamples else SMALL
         subscription = subscribe(self._node, message, topic, callback, keeps, self._refuse, most)
         self._topics[subscription] = kind
         return subscription
@@ -151,75 +150,49 @@ class SensorInputs:
             del self._topics[subscription]
             self._node.destroy_subscription(subscription)
 
-        def feed(estimator: Any, t: float) -> bool:
-            X_WS = self._frame_poses(kind, msg)
-            if X_WS:
-                estimator.feed_poses(t, X_WS)
-            return bool(X_WS)
+        self._offer(Sample(kind, kind, msg.stamp_ns, msg))
 
-        self._offer(Sample(kind, kind, msg.stamp_ns, feed))
-
-    def _frame_poses(self, kind: str, msg: Flat) -> dict[str, Array]:
-        """Return our bodies of a frame; reject only the invalid ones."""
-        (_, names), (p_WS, quat_WS) = msg.texts, msg.arrays
-        if p_WS.size != 3 * len(names) or quat_WS.size != 4 * len(names):
-            raise ValueError(f'expected {len(names)} poses, got {p_WS.size} and {quat_WS.size} numbers')
-        frame = self._frames[kind]
-        if names is not frame.names:
-            rows = [k for k, name in enumerate(names) if name in self._bodies[kind]]
-            frame = self._frames[kind] = _Frame(names, rows, [names[k] for k in rows])
-        p_WS, quat_WS = p_WS.reshape(-1, 3)[frame.rows], quat_WS.reshape(-1, 4)[frame.rows]
-        X_WS, good = poses_from_quaternions(quat_WS, p_WS)
-        if good.all():
-            return dict(zip(frame.ours, X_WS, strict=True))
-        found = {}
-        for k, name in enumerate(frame.ours):
-            try:
-                found[name] = pose(quat_WS[k], p_WS[k])
-            except ValueError as error:
-                self._refuse(name, error)
-        return found
-
-    def _on_pose(self, sensor: Sensor, msg: PoseStamped) -> None:
-        def feed(estimator: Any, t: float) -> bool:
-            X_WS = pose_to_matrix(msg.pose)
-            as_array('p_WS', X_WS[:3, 3])  # rejected here, it affects no other body
-            sets = self._collectors[sensor.kind].add(t, sensor.name, X_WS)
-            for each in sets:
-                estimator.feed_poses(*each)
-            return bool(sets)
-
-        self._offer(Sample(sensor.name, sensor.kind, time_to_ns(msg.header.stamp), feed))
-
-    def _on_shape(self, sensor: Sensor, msg: ShapeSamples) -> None:
-        def feed(estimator: Any, t: float) -> bool:
-            points = np.array(msg.points)
-            if points.size != 3 * len(msg.arc_length):
-                raise ValueError(f'expected {len(msg.arc_length)} points, got {points.size} numbers')
-            estimator.feed_shape(t, sensor.name, msg.arc_length, points.reshape(-1, 3))
-            return True
-
-        self._offer(Sample(sensor.name, 'fiber', time_to_ns(msg.header.stamp), feed))
-
-    def _on_wrench(self, sensor: Sensor, msg: WrenchStamped) -> None:
-        def feed(estimator: Any, t: float) -> bool:
-            if self._setup.sees and not estimator.located:
-                return False  # it cannot tell from which pose to start
-            wrench_S = wrench_to_array(msg.wrench)
-            estimator.feed_wrench(t, sensor.name, wrench_S)
-            self.wrench_B = wrench_at_base(sensor, wrench_S)
-            return True
-
-        self._offer(Sample(sensor.name, 'ft', time_to_ns(msg.header.stamp), feed))
+    def _on_stamped(self, sensor: Sensor, msg: Any) -> None:
+        self._offer(Sample(sensor.name, sensor.kind, time_to_ns(msg.header.stamp), msg))
 
     def _on_pressure(self, msg: Flat) -> None:
-        def feed(estimator: Any, t: float) -> bool:
-            pressure = self._pressures(msg)
-            estimator.feed_pressure(t, pressure)
-            self.pressure = pressure
-            return True
+        self._offer(Sample('pressure', 'pressure', msg.stamp_ns, msg))
 
-        self._offer(Sample('pressure', 'pressure', msg.stamp_ns, feed))
+    def _feed_bodies(self, estimator: Any, sample: Sample) -> bool:
+        kind, msg = sample.kind, sample.message
+        if isinstance(msg, Flat):
+            frames = [self._our_bodies(kind, record(msg))]
+        else:
+            frames = self._collectors[kind].add(body_frame_of_pose(sample.name, msg))
+        fed = [self._feed_frame(estimator, frame) for frame in frames]
+        return any(fed)
+
+    def _feed_frame(self, estimator: Any, frame: BodyFrame) -> bool:
+        """Feed a frame and refuse its invalid bodies; whether it has any other."""
+        if not frame.names:
+            return False
+        refused: dict[str, ValueError] = estimator.feed_frame(self._scheduler.seconds(frame.stamp_ns), frame)
+        for name, error in refused.items():
+            self._refuse(name, error)
+        return len(refused) < len(frame.names)
+
+    def _our_bodies(self, kind: str, frame: BodyFrame) -> BodyFrame:
+        names, rows = self._ours[kind]
+        if frame.names is not names:
+            ours = {name: k for k, name in enumerate(frame.names) if name in self._bodies[kind]}
+            rows = None if tuple(ours) == frame.names else list(ours.values())
+            self._ours[kind] = _Ours(frame.names, rows)
+        return frame if rows is None else frame.only(rows)
+
+    def _feed_sensor(self, estimator: Any, sample: Sample, t: float) -> bool:
+        kind = SENSORS[sample.kind]
+        if self._setup.sees and not kind.shows_shape and not estimator.located:
+            return False  # it cannot tell from which pose to start
+        measured = record(sample.message)
+        kind.feed(estimator, sample.name, t, measured)
+        if sample.kind == 'ft':
+            self.wrench_B = wrench_at_base(self._sensors[sample.name], measured)
+        return True
 
     def _pressures(self, msg: Flat) -> Array:
         """Return pressures [Pa] in the order of the robot file."""

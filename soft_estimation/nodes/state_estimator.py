@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from contextlib import suppress
 from typing import Any
 
@@ -18,20 +17,15 @@ from soft_dynamics.ros.message_watchdog import MessageWatchdog
 from soft_dynamics.ros.node_main import run_node
 from soft_dynamics.ros.parameters import bind_config
 from soft_dynamics.ros.qos import STATE
-from soft_dynamics.timing.rate_limiter import Pace
 from soft_dynamics.timing.stamp_clock import StampClock
+from soft_estimation.kalman.sensors import SENSORS
 from soft_estimation.kalman.warm_up import warm_up
-from soft_estimation.nodes.estimator_config import POSE_KINDS, Config, Setup
+from soft_estimation.nodes.estimator_config import Config, Setup
 from soft_estimation.nodes.load_outputs import LoadOutputs
-from soft_estimation.nodes.sensor_subscriptions import Sample, SensorInputs
+from soft_estimation.nodes.sensor_subscriptions import SensorInputs
 from soft_estimation.nodes.state_message import StateMessage
-from soft_estimation.reorder_buffer import InOrder
+from soft_estimation.scheduler import Ready, Sample, Scheduler
 
-FUTURE_LIMIT = 0.1  # [s] largest lead of a stamp over the clock
-LEAP = 2.0  # [s] the same with at_samples, because the clock of a fast bag is coarse
-HOLD_NS = (
-    50_000_000  # [ns] with at_samples: how much later than the newest a sample may arrive and still be sorted
-)
 JUMP_LIMIT_NS = 500_000_000  # [ns] a simulated clock that goes back further means a restarted bag
 OLD = 0.25  # [s] warn if the newest sample is older
 FAILURES = (ValueError, ArithmeticError, SoftRobotError)  # of a filter with wrong input
@@ -69,21 +63,22 @@ class StateEstimator(ManagedNode):
         setup = self._setup
         self._diagnostics.hardware_id = setup.robot.name
         warm_up(setup.make_filter(), setup.robot, setup.sensors)
-        self._showing = (
-            {*POSE_KINDS, 'fiber'} if setup.sees else {'ft'}
-        )  # kinds that show the shape; without them the state is a guess
+        shows = {kind for kind, sensor in SENSORS.items() if sensor.shows_shape}
+        self._showing = shows if setup.sees else SENSORS.keys() - shows  # without them the state is a guess
         self._message = StateMessage(setup.robot)
         self._samples, self._states = RateCounter(), RateCounter()
         self._refused = self._failures = 0
         self._refusal, self._now_ns = '', 0
-        self._inputs = SensorInputs(self, setup, self._on_sample, self._refuse)
+        config = setup.config
+        self._scheduler = Scheduler(config.rate, config.sensor_rate, config.at_samples, tuple(SENSORS))
+        self._inputs = SensorInputs(self, setup, self._scheduler, self._on_sample, self._refuse)
         self._loads = LoadOutputs(self, setup.robot) if setup.weighs else None
         self._start_over()
         return super().on_configure(state)
 
     def on_activate(self, state: Any) -> Any:
         timeout = self._setup.robot.description.safety.state_timeout
-        self._watchdog = MessageWatchdog(self, self._period, timeout, self._on_silence)
+        self._watchdog = MessageWatchdog(self, self._scheduler.period, timeout, self._on_silence)
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> Any:
@@ -102,14 +97,7 @@ class StateEstimator(ManagedNode):
     def _start_over(self) -> None:
         """Discard all samples. Times of the filter count from the next one."""
         self._estimator = self._setup.make_filter()
-        self._in_order = InOrder(HOLD_NS, round(LEAP * 1e9))
-        self._start_ns: int | None = None
-        config = self._setup.config
-        sensor_rate = max(config.sensor_rate, config.rate)
-        spare = 1 + round(FUTURE_LIMIT * sensor_rate)  # a stamp that far ahead must not block those after it
-        self._paces: defaultdict[str, Pace] = defaultdict(lambda: Pace(sensor_rate, spare))  # by sensor
-        self._pace = Pace(config.rate)  # of states
-        self._newest = -math.inf  # [s] last time requested from the filter
+        self._scheduler.start_over()
         self._sources: set[str] = set()
         self._tallied = 0, 0, self._refused
         for each in (self._inputs, self._loads):
@@ -120,34 +108,22 @@ class StateEstimator(ManagedNode):
 
     def _on_sample(self, sample: Sample) -> None:
         """Take a sample: at once, or with `at_samples` in order of stamps."""
-        now_ns, at_samples = self._clock_ns(), self._setup.config.at_samples
-        ahead = (sample.stamp_ns - now_ns) * 1e-9
-        limit = FUTURE_LIMIT if not at_samples else LEAP if now_ns else math.inf  # a bag may have no clock
+        now_ns = self._clock_ns()
         try:
-            if ahead > limit:
-                raise ValueError(f'stamp is {ahead:.3f} s ahead of the clock')
-            in_order = self._in_order.add(sample.stamp_ns, sample.name, sample) if at_samples else []
+            in_turn = self._scheduler.add(sample, now_ns)
         except ValueError as error:
             self._refuse(sample.name, error)
             return
-        if not at_samples:
-            if self._start_ns is None:
-                self._start_ns = now_ns
-            now = (now_ns - self._start_ns) * 1e-9
-            self._take(sample, (sample.stamp_ns - self._start_ns) * 1e-9, now)
-        for stamp_ns, _, _, ready in in_order:
-            if self._start_ns is None:
-                self._start_ns = stamp_ns
-            t = (stamp_ns - self._start_ns) * 1e-9
-            self._take(ready, t, t)
+        for ready in in_turn:
+            self._take(ready)
 
-    def _take(self, sample: Sample, t: float, now: float) -> None:
-        """Feed a sample of time t, unless its sensor is too fast or it is invalid."""
-        config, inputs = self._setup.config, self._inputs
-        if inputs is None or not (config.at_samples or self._paces[sample.name].take(t)):
+    def _take(self, ready: Ready) -> None:
+        """Feed a sample, and publish the state if one is due."""
+        (sample, _, now), inputs = ready, self._inputs
+        if inputs is None:
             return
         try:
-            is_due = sample.feed(self._estimator, t)
+            is_fed = inputs.feed(self._estimator, ready)
         except (ValueError, ArithmeticError) as error:
             self._refuse(sample.name, error)
             return
@@ -157,10 +133,9 @@ class StateEstimator(ManagedNode):
                 self._estimator.catch_up()  # so that the next frame need not wait for it
             return
         self._samples.tick(self._now_ns * 1e-9)
-        is_due &= inputs.is_led_by(sample.kind, now)
-        if is_due and self._watchdog is not None:
-            if not config.at_samples and not self._pace.take(now):
-                return
+        leads = self._scheduler.leads(sample.kind, now)
+        inputs.follow(self._scheduler.leading)
+        if is_fed and leads and self._watchdog is not None and self._scheduler.is_due(now):
             self._watchdog.heard()
             self._publish(now)
 
@@ -171,32 +146,24 @@ class StateEstimator(ManagedNode):
 
     # ---- state ---------------------------------------------------------------------------------------------------
 
-    @property
-    def _period(self) -> float:
-        """[s] without samples after which to publish a prediction."""
-        return 1.5 / self._setup.config.rate
-
     def _on_silence(self) -> None:
         if self._setup.config.at_samples or self._inputs is None:
             return
         now_ns = self._clock_ns()
-        if self._start_ns is None:
-            return
-        now = (now_ns - self._start_ns) * 1e-9
-        if now >= self._newest + 0.5 * self._period:  # a simulated clock may stand still
+        if self._scheduler.is_overdue(now_ns):
             self._inputs.flush(self._estimator)
-            self._publish(now)
+            self._publish(self._scheduler.seconds(now_ns))
 
     def _publish(self, t: float) -> None:
         """Publish the state at time t since the start, unless the shape was not seen for too long."""
-        self._newest = t
+        self._scheduler.asked = t
         try:
             if not self._estimator.located or t - self._seen_at() > self._setup.config.blackout_limit:
                 return
             if not self._estimator.is_explained:
                 return
             estimate = self._estimator.estimate(t)
-            stamp_ns = (self._start_ns or 0) + round(estimate.t * 1e9)
+            stamp_ns = self._scheduler.nanoseconds(estimate.t)
             self._publisher.publish(self._message.write(estimate, stamp_ns, self._sources))
             if self._loads is not None and self._inputs is not None:
                 self._loads.feed(estimate, stamp_ns, self._inputs.pressure, self._inputs.wrench_B)
@@ -237,7 +204,7 @@ class StateEstimator(ManagedNode):
         values = {
             **verdict.values,
             'state rate [Hz]': f'{self._states.rate(now):.1f}',
-            'leading': self._inputs.leading,
+            'leading': self._scheduler.leading,
             'refused': self._refused,
             'last refusal': self._refusal,
             'failures': self._failures,
@@ -257,8 +224,8 @@ class StateEstimator(ManagedNode):
         let_in, left_out = self._estimator.tally
         before, self._tallied = self._tallied, (let_in, left_out, self._refused)
         let_in, left_out = let_in - before[0], left_out - before[1] + self._refused - before[2]
-        is_live = not self._setup.config.at_samples and self._start_ns is not None
-        now = (now_ns - (self._start_ns or 0)) * 1e-9 if is_live else self._newest
+        is_live = not self._setup.config.at_samples and self._scheduler.start_ns is not None
+        now = self._scheduler.seconds(now_ns) if is_live else self._scheduler.asked
         age = now - self._seen_at()
         what = f'{left_out} of {let_in + left_out} samples were late or refused'
         if left_out > let_in or age > self._setup.config.blackout_limit:

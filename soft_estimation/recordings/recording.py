@@ -16,7 +16,7 @@ from soft_dynamics.bags import Bag, BagError, open_bag
 from soft_dynamics.robot import Robot
 
 from ..differentiate.smoothing_spline import smoothing_spline
-from ..kalman.sensor_models import wrench_at_base
+from ..kalman.sensors.wrench import wrench_at_base
 from .bag_streams import Stream, find, read_streams
 from .tracked_coordinates import LEAST, Coordinates, from_fiber, from_poses
 

@@ -11,13 +11,14 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from soft_dynamics.array import Array
 from soft_dynamics.bags import BagError
-from soft_dynamics.description.robot_description import Hinge
 from soft_dynamics.robot import Robot
+from soft_dynamics.segments import Hinge
 
 from ..differentiate.smoothing_spline import smoothing_spline
 from ..inverse_kinematics.fiber_shape import hinge_angles
 from ..inverse_kinematics.pose_tracking import MOVING_BASE, Tracking
-from ..kalman.sensor_models import Mounting, ShapeSample, slopes
+from ..kalman.process_model import slopes
+from ..kalman.sensors.fiber import Fibers, ShapeSample
 from .bag_streams import Stream
 
 MAX_RESIDUAL = 0.05  # [m] drop poses further from what the kinematics can reach
@@ -95,12 +96,10 @@ def from_fiber(
     s, points_S = values[0, :places], values[:, places:].reshape(-1, places, 3)
     (name, *_) = [sensor.name for sensor in robot.description.sensors if sensor.kind == 'fiber']
     fit = _hinges if all(isinstance(x, Hinge) for x in robot.description.segments) else _least_squares
-    mounting, q = Mounting(Tracking(robot)), np.empty((t.size, robot.nq))
+    fibers, q = Fibers(Tracking(robot)), np.empty((t.size, robot.nq))
     try:
         for k in range(t.size):
-            sample = mounting.shape(
-                0.0, name, s, points_S[k], 1.0, places if fit is _hinges else SHAPE_PLACES
-            )
+            sample = fibers.shape(0.0, name, s, points_S[k], 1.0, places if fit is _hinges else SHAPE_PLACES)
             q[k] = fit(robot, sample, q[k - 1] if k else robot.rest)
             if k % REPORTS == 0:
                 progress(k / t.size)

@@ -10,7 +10,7 @@ import numpy as np
 from soft_dynamics.array import Array
 from soft_dynamics.robot import Robot
 
-from .free_run import WRENCH, Validation, unit_of
+from .free_run import WRENCH, Validation
 
 POINTS = 1200  # of a line; more are not visible
 MEASURED, MODEL = '#9aa3ae', '#0072B2'
@@ -42,7 +42,7 @@ def free_run_figure(robot: Robot, validation: Validation) -> str:
         column = validation.columns[k]
         _line(axes, recording.t, recording.q[:, column], MEASURED, 'measured', 2.2)
         _line(axes, free.t, free.q[:, column], MODEL, 'model', 1.0)
-        axes.set_title(f'{names[k]} [{unit_of(names[k])}]')
+        axes.set_title(f'{names[k]} [{robot.coordinate_units[column]}]')
 
     return _grid(draw, len(names), 'time [s]', legend=True)
 
@@ -65,7 +65,9 @@ def errors_figure(robot: Robot, validation: Validation) -> str:
         axes.set_title(f'{title}: samples [%] with a smaller error')
         axes.set_xlim(left=0.0)
         axes.set_ylim(0.0, 100.0)
-        axes.set_xlabel(f'absolute error [{" or ".join(sorted({unit_of(name) for name in names}))}]')
+        axes.set_xlabel(
+            f'absolute error [{" or ".join(sorted({robot.coordinate_units[k] for k in validation.columns}))}]'
+        )
 
     return _grid(draw, 2, None, legend=True)
 

@@ -7,7 +7,7 @@ horizon. Forces: inverse dynamics of the measured motion against pressures and b
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -21,7 +21,6 @@ from soft_dynamics.simulation.first_order_lag import follow
 from ..inverse_kinematics.pose_tracking import MOVING_BASE
 from ..recordings.recording import Recording
 
-LENGTHS = ('x', 'y', 'z', 'h', 'dx', 'dy', 'dl', 'd1', 'd2')  # endings of coordinates that are not angles
 WINDOWS = 3000  # largest number of predictions ahead, evenly spread
 BATCH = 250  # predictions at a time
 PARTS = 10  # fraction of the recording for the best and the worst part
@@ -164,28 +163,21 @@ def force_errors(robot: Robot, recording: Recording) -> tuple[tuple[ForceError, 
         measured = np.einsum('kij,kj->ki', robot.actuation(recording.q), recording.pressure)
         for k in moving(robot):
             name = robot.coordinate_names[k]
-            unit = 'N' if unit_of(name) == 'm' else 'N m'
+            unit = 'N' if robot.coordinate_units[k] == 'm' else 'N m'
             rows.append(_force_error(f'tau {name}', unit, model[seen, k], measured[seen, k]))
     return tuple(rows), wrench_B
 
 
-def statistics(names: Sequence[str], error: Any) -> tuple[Statistics, ...]:
-    """Return the rows of Jensen's tables: one per column of error (k, len(names)), and the total of each unit."""
+def statistics(unit_of: Mapping[str, str], error: Any) -> tuple[Statistics, ...]:
+    """Return the rows of Jensen's tables: one per column of error (k, len(unit_of)), and the total of each unit."""
     size = np.abs(np.asarray(error, np.float64))
-    units = [unit_of(name) for name in names]
-    rows = [
-        _statistics(name, unit, size[:, k]) for k, (name, unit) in enumerate(zip(names, units, strict=True))
-    ]
+    units = list(unit_of.values())
+    rows = [_statistics(name, unit, size[:, k]) for k, (name, unit) in enumerate(unit_of.items())]
     for unit in sorted(set(units), reverse=True):
         rows.append(
             _statistics('total', unit, size[:, [k for k, u in enumerate(units) if u == unit]].ravel())
         )
     return tuple(rows)
-
-
-def unit_of(coordinate: str) -> str:
-    """'m' or 'rad'."""
-    return 'm' if coordinate.rpartition('_')[2] in LENGTHS else 'rad'
 
 
 def moving(robot: Robot) -> tuple[int, ...]:
@@ -217,7 +209,7 @@ def _prediction(robot: Robot, recording: Recording, rows: Any, q: Array, stopped
     columns = list(moving(robot))
     seen = _seen(recording)[rows]
     error = (q - recording.q[rows])[:, columns]
-    table = statistics([robot.coordinate_names[k] for k in columns], error[seen])
+    table = statistics({robot.coordinate_names[k]: robot.coordinate_units[k] for k in columns}, error[seen])
     return Prediction(recording.t[rows], q, error, table, stopped)
 
 

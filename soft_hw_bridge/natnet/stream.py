@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from soft_dynamics.diagnostics import ERROR, OK, WARN, Status
+from soft_dynamics.messages.body_frame import BodyFrame
 from soft_hw_bridge.natnet.client import NatNetClient, NatNetConfig, Sample
 from soft_hw_bridge.natnet.decode import MOST_BODIES
 
@@ -23,15 +23,6 @@ class MocapConfig(NatNetConfig):
         super().__post_init__()
         if self.up_axis not in ('y', 'z'):
             raise ValueError(f"up_axis must be 'y' or 'z', got {self.up_axis!r}")
-
-
-class BodyPose(NamedTuple):
-    """Pose of a tracked body B in the world W (z up) at a host time."""
-
-    name: str
-    stamp_ns: int
-    p_WB: tuple[float, float, float]  # [m]
-    quat_WB: tuple[float, float, float, float]  # x, y, z, w
 
 
 class MocapStream:
@@ -52,11 +43,12 @@ class MocapStream:
         """The expected bodies: those of the config, or all that Motive has."""
         return list(self._config.bodies) or sorted(self.client.names.values())
 
-    def poll(self, timeout: float) -> list[BodyPose]:
-        """Return the poses of the new frames, oldest first."""
+    def poll(self, timeout: float) -> list[BodyFrame]:
+        """Return the new frames that have tracked bodies, oldest first, at host times, z up."""
         samples = self.client.poll(timeout)
         t = time.monotonic()
-        return [pose for sample in samples for pose in self._poses(sample, t)]
+        frames = [self._frame(sample, t) for sample in samples]
+        return [frame for frame in frames if frame.names]
 
     def status(self) -> Status:
         """Return the status. The message changes only with the state; numbers are in the values."""
@@ -75,8 +67,8 @@ class MocapStream:
         warnings = [text for text in (client.warning, self._missing(), self._lost(t)) if text]
         return Status(WARN, '; '.join(warnings), values) if warnings else Status(OK, 'streaming', values)
 
-    def _poses(self, sample: Sample, t: float) -> list[BodyPose]:
-        poses = []
+    def _frame(self, sample: Sample, t: float) -> BodyFrame:
+        bodies = []
         for body in sample.frame.bodies:
             name = self.client.names.get(body.id)
             if name is None or (self._config.bodies and name not in self._config.bodies):
@@ -91,8 +83,8 @@ class MocapStream:
             self._tracked_t[name] = t
             if self._config.up_axis == 'y':
                 body = body.y_up_to_z_up()
-            poses.append(BodyPose(name, sample.stamp_ns, body.p_WB, body.quat_WB))
-        return poses
+            bodies.append((name, body.p_WB, body.quat_WB))
+        return BodyFrame.of(sample.stamp_ns, bodies)
 
     def _missing(self) -> str:
         known = self.client.names.values()

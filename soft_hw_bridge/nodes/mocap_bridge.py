@@ -43,9 +43,9 @@ class MocapBridge(BridgeNode[MocapStream]):
         return stream, f'Motive at {self.config.server}:{self.config.command_port}'
 
     def poll_device(self, device: MocapStream) -> None:
-        poses = device.poll(_POLL_TIMEOUT)
+        frames = device.poll(_POLL_TIMEOUT)
         if self.is_active:
-            self._poses.publish(poses)
+            self._poses.publish(frames)
 
     def supervise_device(self, device: MocapStream) -> Status:
         self._poses.announce(device.names)

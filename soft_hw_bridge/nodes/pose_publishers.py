@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
-from itertools import groupby
 
 from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from soft_robot_suite.msg import BodyPoses
 
+from soft_dynamics.messages.body_frame import BodyFrame
 from soft_dynamics.messages.flat_messages import FlatWriter
 from soft_dynamics.ros.conversions import flat_writer
 from soft_dynamics.ros.qos import SENSOR
-
-BodyPose = tuple[str, int, tuple[float, float, float], tuple[float, float, float, float]]
-"""Name and host time [ns] of a tracked body B in the world W, p_WB [m], quat_WB (x, y, z, w)."""
 
 _NS = 1_000_000_000
 _MOST_WRITERS = 64  # sets of bodies that appear together
@@ -59,11 +56,12 @@ class PosePublishers:
         made = {name: each for name, each in self._publishers.items() if each is not None}
         self._heard = {name: each for name, each in made.items() if each.get_subscription_count()}
 
-    def publish(self, poses: Iterable[BodyPose]) -> None:
-        """Publish poses in the order of time; skip names not announced yet. Not thread-safe."""
-        known = (pose for pose in poses if self._publishers.get(pose[0]))
-        for stamp_ns, frame in groupby(known, lambda pose: pose[1]):
-            self._publish_frame(stamp_ns, list(frame))
+    def publish(self, frames: Iterable[BodyFrame]) -> None:
+        """Publish frames in the order of time; skip names not announced yet. Not thread-safe."""
+        for frame in frames:
+            known = [k for k, name in enumerate(frame.names) if self._publishers.get(name)]
+            if known:
+                self._publish_frame(frame if len(known) == len(frame.names) else frame.only(known))
 
     def destroy(self) -> None:
         for publisher in [self._frame_publisher, *self._publishers.values()]:
@@ -71,21 +69,19 @@ class PosePublishers:
                 self._node.destroy_publisher(publisher)
         self._publishers, self._heard = {}, {}
 
-    def _publish_frame(self, stamp_ns: int, poses: Sequence[BodyPose]) -> None:
-        names = tuple(name for name, *_ in poses)
+    def _publish_frame(self, frame: BodyFrame) -> None:
+        stamp_ns, names, p_WB, quat_WB = frame
         writer = self._writers.get(names) or self._make_writer(names)
-        positions = [x for _, _, p_WB, _ in poses for x in p_WB]
-        orientations = [x for _, _, _, quat_WB in poses for x in quat_WB]
-        self._frame_publisher.publish(writer.write(stamp_ns, positions, orientations))
+        self._frame_publisher.publish(writer.write(stamp_ns, p_WB.ravel(), quat_WB.ravel()))
         heard, single = self._heard, self._single
         if not heard:
             return
         single.header.stamp.sec, single.header.stamp.nanosec = divmod(stamp_ns, _NS)
         position, orientation = single.pose.position, single.pose.orientation
-        for name, _, p_WB, quat_WB in poses:
+        for name, p, quat in zip(names, p_WB.tolist(), quat_WB.tolist(), strict=True):
             if name in heard:
-                position.x, position.y, position.z = p_WB
-                orientation.x, orientation.y, orientation.z, orientation.w = quat_WB
+                position.x, position.y, position.z = p
+                orientation.x, orientation.y, orientation.z, orientation.w = quat
                 heard[name].publish(single)
 
     def _make_writer(self, names: tuple[str, ...]) -> FlatWriter:

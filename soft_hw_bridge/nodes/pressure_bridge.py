@@ -21,7 +21,7 @@ from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.nodes.bridge_base import BridgeNode
 from soft_hw_bridge.pressure.command import Command, in_order
 from soft_hw_bridge.pressure.command_source import UNKNOWN
-from soft_hw_bridge.pressure.config import PressureConfig, make_stream
+from soft_hw_bridge.pressure.config import DEVICES, PressureConfig, make_stream
 from soft_hw_bridge.pressure.remote_stream import RemoteStream
 
 _TOPIC = 'pressure/command'
@@ -50,7 +50,7 @@ class PressureBridge(BridgeNode[RemoteStream]):
 
     def open_device(self) -> tuple[RemoteStream, str]:
         config = self.config
-        where = config.serial.port if config.device == 'serial' else config.modbus.host
+        where = DEVICES[config.device].where(config)
         stream = RemoteStream(config)
         self.get_logger().info(f'{config.device} at {where}, {stream.about}')
         if stream.watchdog is None:

@@ -77,11 +77,11 @@ class ViveBridge(BridgeNode[Trackers]):
         return Trackers(backend, config.names, self.now_ns), 'SteamVR'
 
     def poll_device(self, device: Trackers) -> None:
-        samples = device.poll()
+        frames = device.poll()
         if self.is_active:
-            self._poses.publish(samples)
+            self._poses.publish(frames)
         t = time.monotonic()
-        self._schedule.done(t, found=bool(samples))
+        self._schedule.done(t, found=bool(frames))
         time.sleep(max(self._schedule.due - t, 0.0))
 
     def supervise_device(self, device: Trackers) -> Status:

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.pressure_limits import chamber_limits
 from soft_dynamics.reader import quantity
-from soft_hw_bridge.pressure.device import PressureDevice, Stop
+from soft_hw_bridge.pressure.device import DeviceKind, Stop
 from soft_hw_bridge.pressure.guard import PressureLimits
-from soft_hw_bridge.pressure.modbus_device import ModbusConfig, ModbusPressure
-from soft_hw_bridge.pressure.register_map import load_register_map
-from soft_hw_bridge.pressure.serial_device import SerialConfig, SerialPressure
+from soft_hw_bridge.pressure.modbus_device import MODBUS, ModbusConfig
+from soft_hw_bridge.pressure.serial_device import SERIAL, SerialConfig
 from soft_hw_bridge.pressure.stream import PressureStream
 
-DEVICES = ('modbus', 'serial')
+DEVICES: dict[str, DeviceKind] = {  # by the name that the parameter `device` takes
+    'modbus': MODBUS,
+    'serial': SERIAL,
+}
 # Least cycles within safety.command_timeout: controllers time out on measurements as the bridge on commands.
 _CYCLES_PER_TIMEOUT = 2.0
 _CYCLES_PER_WATCHDOG = 3.0  # least cycles within the watchdog time of the device
@@ -65,12 +67,7 @@ def make_stream(
         valve_lag=robot.actuation.valve_lag,
         cycle=1.0 / config.rate,
     )
-    device: PressureDevice
-    if config.device == 'modbus':
-        register_map = load_register_map(config.modbus.register_map)
-        device = ModbusPressure(config.modbus, register_map, channels, limits, now_ns, stop)
-    else:
-        device = SerialPressure(config.serial, channels, limits, config.rate, now_ns, stop)
+    device = DEVICES[config.device].make(config, channels, limits, now_ns, stop)
     if device.watchdog is not None and not _CYCLES_PER_WATCHDOG / config.rate <= device.watchdog:
         raise ValueError(
             f'rate must be at least {_CYCLES_PER_WATCHDOG / device.watchdog:g} Hz for a device with a watchdog of '

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from soft_hw_bridge.pressure.guard import Array
+from soft_hw_bridge.pressure.guard import Array, PressureLimits
 
 
 class Reading(NamedTuple):
@@ -54,3 +55,10 @@ class PressureDevice(Protocol):
 
     def close(self) -> None:
         """Vent, stop the device, disconnect."""
+
+
+class DeviceKind(NamedTuple):
+    """A kind of device, as the parameter `device` names it. The config is a PressureConfig."""
+
+    make: Callable[[Any, Sequence[int], PressureLimits, Callable[[], int], Stop | None], PressureDevice]
+    where: Callable[[Any], str]  # host or port, for people

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,10 @@ from soft_dynamics.reader import quantity
 from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.errors import DeviceError, SetpointsChangedError
 from soft_hw_bridge.pressure.contact_lease import ContactLease
-from soft_hw_bridge.pressure.device import Reading, Stop
+from soft_hw_bridge.pressure.device import DeviceKind, Reading, Stop
 from soft_hw_bridge.pressure.guard import Array, PressureLimits
 from soft_hw_bridge.pressure.modbus_client import ModbusTcp, Words
-from soft_hw_bridge.pressure.register_map import DeviceTimeout, RegisterMap, Step, Wait
+from soft_hw_bridge.pressure.register_map import DeviceTimeout, RegisterMap, Step, Wait, load_register_map
 
 MAX_WRITE, MAX_READ = 123, 125  # registers in one request
 MOST_WATCHDOG = 1.0  # [s]
@@ -281,3 +282,17 @@ def _runs(places: Sequence[int]) -> list[range]:
 
 def _span(registers: range) -> str:
     return f'registers {registers[0]} to {registers[-1]}'
+
+
+def _make(
+    config: Any,
+    channels: Sequence[int],
+    limits: PressureLimits,
+    now_ns: Callable[[], int],
+    stop: Stop | None,
+) -> ModbusPressure:
+    register_map = load_register_map(config.modbus.register_map)
+    return ModbusPressure(config.modbus, register_map, channels, limits, now_ns, stop)
+
+
+MODBUS = DeviceKind(_make, lambda config: config.modbus.host)

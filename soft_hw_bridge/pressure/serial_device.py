@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import serial
@@ -17,7 +17,7 @@ from soft_dynamics.reader import quantity
 from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.errors import DeviceError, SetpointsChangedError
 from soft_hw_bridge.pressure.contact_lease import ContactLease
-from soft_hw_bridge.pressure.device import Reading, Stop
+from soft_hw_bridge.pressure.device import DeviceKind, Reading, Stop
 from soft_hw_bridge.pressure.guard import Array, PressureLimits
 from soft_hw_bridge.pressure.serial_protocol import (
     CODECS,
@@ -302,3 +302,16 @@ def _connect(config: SerialConfig) -> Port:
         )
     except (serial.SerialException, ValueError, OSError) as error:
         raise DeviceError(f'no serial port {config.port}: {error}') from None
+
+
+def _make(
+    config: Any,
+    channels: Sequence[int],
+    limits: PressureLimits,
+    now_ns: Callable[[], int],
+    stop: Stop | None,
+) -> SerialPressure:
+    return SerialPressure(config.serial, channels, limits, config.rate, now_ns, stop)
+
+
+SERIAL = DeviceKind(_make, lambda config: config.serial.port)

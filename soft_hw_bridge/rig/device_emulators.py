@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_hw_bridge.emulators.faults import Faults
 from soft_hw_bridge.emulators.modbus import (
     CpxApTerminal,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Sensor
+from soft_dynamics.description.sensors import Sensor
 from soft_hw_bridge.emulators.fbgs import FbgsEmulator
 from soft_hw_bridge.emulators.odisi import OdisiEmulator
 from soft_hw_bridge.emulators.shape import ShapeEmulator

@@ -22,16 +22,10 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import (
-    Arc,
-    Description,
-    Disc,
-    Hinge,
-    Link,
-    Material,
-    Sensor,
-    Universal,
-)
+from soft_dynamics.description.robot_description import Description
+from soft_dynamics.description.sensors import Sensor
+from soft_dynamics.segments import Segment
+from soft_dynamics.segments.rig_parts import CutJoint, DiscOnThread, Hinges, Pieces, RigidBody
 
 CUTS = 3  # per segment
 SLENDERNESS = 0.25  # radius over length, for segments without a radius in the file
@@ -49,6 +43,8 @@ _ROBOT, _OBSTACLE = 1, 2  # contact bits: the robot collides with obstacles, not
 X, Y, Z = np.eye(3)
 Z_TO_Y = Rotation.from_euler('x', -90, degrees=True)
 NO_TURN = Rotation.identity()
+_KINDS = {'revolute': _HINGE, 'prismatic': _SLIDE}
+_AXES = {'x': X, 'y': Y, 'z': Z}
 
 
 class Law(NamedTuple):
@@ -141,7 +137,8 @@ def blueprint(robot: Description, tip_load: float = 0.0, obstacle: tuple[float, 
     for kind, name in ((mujoco.mjtSensor.mjSENS_FORCE, 'force'), (mujoco.mjtSensor.mjSENS_TORQUE, 'torque')):
         spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname='base')
     for segment in robot.segments:
-        cursor = _BUILDERS[type(segment)](plan, cursor, segment)
+        parts = segment.rig_parts()
+        cursor = _BUILDERS[type(parts)](plan, cursor, segment, parts)
         _frame(plan, cursor, segment.name)
     plan.frames['tip'] = cursor
     for sensor in robot.sensors:
@@ -205,32 +202,33 @@ def _joint(plan: Blueprint, body: Any, name: str, kind: Any, axis: Array, law: L
     plan.laws[name] = law
 
 
-def _laws(material: Material, scale: Sequence[float], straight: Sequence[float]) -> list[Law]:
-    """Return the law of one cut for each coordinate q; all cuts together rotate by scale * (q - straight)."""
-    laws = []
-    for j, (c, zero) in enumerate(zip(scale, straight, strict=True)):
-        lists = (material.stiffness, material.cubic_stiffness, material.damping)
-        k, k3, d = (values[j] if values else 0.0 for values in lists)
-        rest = c * (material.rest[j] - zero) if material.rest else 0.0
-        laws.append(Law(CUTS * k / c**2, CUTS**3 * k3 / c**4, (CUTS * d / c**2,), rest / CUTS))
-    return laws
+def _law(joint: CutJoint) -> Law:
+    """Return the law of one cut of a joint; all cuts together rotate by scale * (q - straight)."""
+    c = joint.scale
+    rest = c * (joint.rest - joint.straight)
+    return Law(CUTS * joint.k / c**2, CUTS**3 * joint.k3 / c**4, (CUTS * joint.d / c**2,), rest / CUTS)
 
 
-def _bending(
-    plan: Blueprint,
-    cursor: Cursor,
-    segment: Arc | Universal,
-    joints: list[tuple[str, Any, Array, Law]],
-    radius: float,
-) -> Cursor:
-    """Append the pieces of a segment along z, each with these joints in the middle."""
+def _shares(segment: Segment, joints: Sequence[CutJoint]) -> list[Share]:
+    """Return what moves each listed coordinate, in the order of the lists in the file."""
+    listed = sorted((joint.entry, joint) for joint in joints if joint.entry is not None)
+    return [
+        Share(joint.scale, joint.straight, [f'{segment.name}_{joint.name}{cut}' for cut in range(CUTS)])
+        for _, joint in listed
+    ]
+
+
+def _pieces(plan: Blueprint, cursor: Cursor, segment: Segment, parts: Pieces) -> Cursor:
+    """Append the pieces of a segment along z, with its joints in the middle of each."""
     half, mass = segment.length / (2 * CUTS), segment.mass / (2 * CUTS)
-    size = [radius or SLENDERNESS * segment.length, half / 2]
+    size = [parts.radius or SLENDERNESS * segment.length, half / 2]
+    plan.cuts[segment.name] = _shares(segment, parts.joints)
     for cut in range(CUTS):
         _cylinder(plan, cursor.body, cursor.p + 0.5 * half * Z, size, mass)
         body = cursor.body.add_body(pos=cursor.p + half * Z)
-        for name, kind, axis, law in joints:
-            _joint(plan, body, f'{segment.name}_{name}{cut}', kind, axis, law)
+        for joint in parts.joints:
+            name = f'{segment.name}_{joint.name}{cut}'
+            _joint(plan, body, name, _KINDS[joint.kind], _AXES[joint.axis], _law(joint))
         _cylinder(plan, body, 0.5 * half * Z, size, mass)
         end = Cursor(body, half * Z, cursor.s + 2 * half)
         plan.spans.append(Span(_site(plan, cursor.body, cursor.p), _site(plan, body, end.p), cursor.s, end.s))
@@ -238,41 +236,9 @@ def _bending(
     return cursor
 
 
-def _shares(
-    segment: str, names: Sequence[str], scale: Sequence[float], straight: Sequence[float]
-) -> list[Share]:
-    joints = [[f'{segment}_{name}{cut}' for cut in range(CUTS)] for name in names]
-    return [Share(*share) for share in zip(scale, straight, joints, strict=True)]
-
-
-def _arc(plan: Blueprint, cursor: Cursor, s: Arc) -> Cursor:
-    """Rotate u about x and v about y, stretch to h; with difference coordinates u = -Delta_y/d, v = Delta_x/d."""
-    if s.coordinates == 'bend':
-        names, axes, scale, straight = ('u', 'v', 'h'), (X, Y, Z), (1.0, 1.0, 1.0), (0.0, 0.0, s.length)
-    else:
-        names, axes, straight = ('v', 'u', 'h'), (Y, X, Z), (0.0, 0.0, 0.0)
-        scale = (1.0 / s.lever, -1.0 / s.lever, 1.0)
-    n = 3 if s.extensible else 2
-    plan.cuts[s.name] = _shares(s.name, names[:n], scale[:n], straight[:n])
-    laws = _laws(s.material, scale[:n], straight[:n])
-    joints = list(zip(names, (_HINGE, _HINGE, _SLIDE), axes, laws, strict=False))
-    return _bending(plan, cursor, s, joints, s.radius)
-
-
-def _universal(plan: Blueprint, cursor: Cursor, s: Universal) -> Cursor:
-    laws = _laws(s.material, (1.0, 1.0), (0.0, 0.0))
-    names, axes = (['theta1', 'theta2'], [Y, X]) if s.axis_order == 'yx' else (['theta2', 'theta1'], [X, Y])
-    plan.cuts[s.name] = _shares(s.name, names, (1.0, 1.0), (0.0, 0.0))
-    joints = sorted(zip(names, (_HINGE, _HINGE), axes, laws, strict=True), key=lambda joint: joint[0])
-    if s.lengths == 'free':  # both links in series have half the stiffness of one
-        law = Law(CUTS * s.link_stiffness / 2, 0.0, (CUTS * s.link_damping / 2,))
-        joints.append(('d', _SLIDE, Z, law))
-    return _bending(plan, cursor, s, joints, 0.0)
-
-
-def _hinge(plan: Blueprint, cursor: Cursor, s: Hinge) -> Cursor:
+def _hinges(plan: Blueprint, cursor: Cursor, s: Segment, parts: Hinges) -> Cursor:
     """Append pieces along y; the centerline runs through their middles."""
-    (law,) = _laws(s.material, (1.0,), (0.0,))
+    law = _law(parts.joint)
     length = s.length / CUTS
     size = [SLENDERNESS * s.length, length / 2]
     if plan.spans and plan.spans[-1].is_tail:
@@ -280,9 +246,9 @@ def _hinge(plan: Blueprint, cursor: Cursor, s: Hinge) -> Cursor:
     else:
         start, s_start = _site(plan, cursor.body, cursor.p, Z_TO_Y), cursor.s
     for cut in range(CUTS):
-        turned = Rotation.from_euler('z', s.offset / CUTS)
+        turned = Rotation.from_euler('z', parts.offset / CUTS)
         body = cursor.body.add_body(pos=cursor.p, quat=_quat(turned))
-        _joint(plan, body, f'{s.name}_theta{cut}', _HINGE, Z, law)
+        _joint(plan, body, f'{s.name}_{parts.joint.name}{cut}', _HINGE, Z, law)
         _cylinder(plan, body, 0.5 * length * Y, size, s.mass / CUTS, Z_TO_Y)
         middle, s_middle = _site(plan, body, 0.5 * length * Y, Z_TO_Y), cursor.s + 0.5 * length
         plan.spans.append(Span(start, middle, s_start, s_middle))
@@ -290,15 +256,14 @@ def _hinge(plan: Blueprint, cursor: Cursor, s: Hinge) -> Cursor:
         start, s_start = middle, s_middle
     end = _site(plan, cursor.body, cursor.p, Z_TO_Y)
     plan.spans.append(Span(start, end, s_start, cursor.s, is_tail=True))
-    plan.cuts[s.name] = _shares(s.name, ['theta'], (1.0,), (0.0,))
+    plan.cuts[s.name] = _shares(s, [parts.joint])
     return cursor
 
 
-def _link(plan: Blueprint, cursor: Cursor, s: Link) -> Cursor:
-    com = np.array(s.com) if s.com is not None else 0.5 * s.length * Z
+def _rigid_body(plan: Blueprint, cursor: Cursor, s: Segment, parts: RigidBody) -> Cursor:
     end = Cursor(cursor.body, cursor.p + s.length * Z, cursor.s + s.length)
     if s.mass:
-        _rigid(cursor.body, cursor.p + com, s.mass, s.inertia)
+        _rigid(cursor.body, cursor.p + parts.com, s.mass, parts.inertia)
     if s.length:
         size = [SLENDERNESS * s.length, s.length / 2]
         _cylinder(plan, cursor.body, cursor.p + 0.5 * s.length * Z, size, 0.0)
@@ -307,29 +272,28 @@ def _link(plan: Blueprint, cursor: Cursor, s: Link) -> Cursor:
     return end
 
 
-def _disc(plan: Blueprint, cursor: Cursor, s: Disc) -> Cursor:
+def _disc(plan: Blueprint, cursor: Cursor, s: Segment, parts: DiscOnThread) -> Cursor:
     """Append an almost massless thread and a disc; dampers act on their rates as in `simulate`."""
-    _alpha, beta, gamma, psi, phi = s.damping
+    (_alpha, beta, gamma, psi, phi), radius = parts.damping, parts.radius
     thread = cursor.body.add_body(pos=cursor.p)
     for name, axis in (('x', X), ('y', Y)):
         _joint(plan, thread, f'{s.name}_thread_{name}', _HINGE, axis, Law(d=(beta,)))
-    middle, thickness = 0.5 * s.thread_length * Z, 0.02 * s.radius
-    _cylinder(plan, thread, middle, [thickness, s.thread_length / 2], THREAD_MASS * s.mass)
-    disc = thread.add_body(pos=s.thread_length * Z, mass=s.mass, ipos=s.radius * Y, explicitinertial=True)
-    hoop = s.mass * s.radius**2
-    disc.inertia = s.inertia if s.inertia is not None else (hoop / 2, hoop / 2, hoop)
+    middle, thickness = 0.5 * s.length * Z, 0.02 * radius
+    _cylinder(plan, thread, middle, [thickness, s.length / 2], THREAD_MASS * s.mass)
+    disc = thread.add_body(pos=s.length * Z, mass=s.mass, ipos=radius * Y, explicitinertial=True)
+    disc.inertia = parts.inertia
     _joint(plan, disc, f'{s.name}_disc', _BALL, Z, Law(d=(psi, phi, gamma)))
-    _cylinder(plan, disc, s.radius * Y, [s.radius, thickness], 0.0)
-    end = Cursor(disc, np.zeros(3), cursor.s + s.thread_length)
-    inner = s.inner_radius or plan.disc_radius or s.radius
-    plan.disc_radius = s.radius
-    for k, spring in enumerate(s.springs):
+    _cylinder(plan, disc, radius * Y, [radius, thickness], 0.0)
+    end = Cursor(disc, np.zeros(3), cursor.s + s.length)
+    inner = parts.inner_radius or plan.disc_radius or radius
+    plan.disc_radius = radius
+    for k, spring in enumerate(parts.springs):
         rim = np.array([np.sin(spring.angle), 1.0 - np.cos(spring.angle), 0.0])
         tendon = plan.spec.add_tendon(name=f'{s.name}_spring{k}')
-        for body, p in ((cursor.body, cursor.p + inner * rim), (disc, s.radius * rim)):
+        for body, p in ((cursor.body, cursor.p + inner * rim), (disc, radius * rim)):
             tendon.wrap_site(_site(plan, body, p))
         plan.tendons[tendon.name] = (spring.stiffness, spring.rest_length)
-    sites = _site(plan, thread, np.zeros(3)), _site(plan, thread, s.thread_length * Z)
+    sites = _site(plan, thread, np.zeros(3)), _site(plan, thread, s.length * Z)
     plan.spans.append(Span(*sites, cursor.s, end.s))
     return end
 
@@ -345,4 +309,9 @@ def _obstacle(spec: Any, obstacle: tuple[float, ...]) -> None:
         geom.type, geom.fromto = _CAPSULE, obstacle[:6]
 
 
-_BUILDERS: dict[type, Any] = {Arc: _arc, Universal: _universal, Hinge: _hinge, Link: _link, Disc: _disc}
+_BUILDERS: dict[type, Any] = {
+    Pieces: _pieces,
+    Hinges: _hinges,
+    RigidBody: _rigid_body,
+    DiscOnThread: _disc,
+}

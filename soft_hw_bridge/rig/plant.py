@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 
 from soft_dynamics.array import Array, as_array
-from soft_dynamics.description.robot_description import Arc, Chamber, Description, Disc, Link
+from soft_dynamics.description.robot_description import Description
 from soft_dynamics.errors import NotConverged
 from soft_hw_bridge.rig.mujoco_model import CUTS, TIP_LOAD, ball_inertia, blueprint
 
@@ -148,18 +148,19 @@ class Plant:
         wrenches = {name: np.zeros((2, 3, self.pressure.size)) for name in self.frame_names}
         for k, chamber in enumerate(self.description.actuation.chambers):
             for before, segment in zip(self.frame_names, self.description.segments, strict=False):
-                if isinstance(segment, Link) or chamber.segment not in ('all', segment.name):
+                if not segment.moves or chamber.segment not in ('all', segment.name):
                     continue
                 if chamber.work in ('tip_wrench', 'end_force'):
-                    wrench = _wrench(chamber, segment)
-                    wrenches[segment.name][:, :, k] += wrench
-                    wrenches[before][:, :, k] -= wrench if isinstance(segment, Arc) else 0.0
-                elif isinstance(segment, Disc):
+                    at_end, at_start = segment.chamber_wrenches(chamber.area, chamber.position)
+                    wrenches[segment.name][:, :, k] += at_end.reshape(2, 3)
+                    wrenches[before][:, :, k] += at_start.reshape(2, 3)
+                elif segment.singular:
                     raise ValueError(
-                        f'chamber {chamber.name!r}: the virtual rig has no joints for the angles of a disc'
+                        f'chamber {chamber.name!r}: the virtual rig has no joints for the angles of a {segment.type}'
                     )
                 else:
-                    gain = chamber.gain if chamber.work == 'gain' else _volume_gain(chamber, segment)
+                    given = chamber.work == 'gain'
+                    gain = chamber.gain if given else segment.volume_gain(chamber.area, chamber.position)
                     for force, (scale, _, joints) in zip(gain, self.plan.cuts[segment.name], strict=True):
                         for joint in joints:
                             columns[self.model.joint(joint).dofadr[0], k] = force / scale
@@ -170,17 +171,3 @@ class Plant:
             if np.any(wrench) and self.model.body_weldid[sites[name].bodyid[0]]  # not on fixed bodies
         ]
         return columns, followers
-
-
-def _wrench(chamber: Chamber, segment: Any) -> Array:
-    """Torque and force (2, 3) per pressure at the end of a segment, in its axes.   [Mehl, eq. 21] [Schultz, sec. II]"""
-    x, y = (0.0, segment.radius) if isinstance(segment, Disc) else chamber.position
-    return chamber.area * np.array([[y, -x, 0.0], [0.0, 0.0, 1.0]])
-
-
-def _volume_gain(chamber: Chamber, arc: Any) -> tuple[float, ...]:
-    """Force per pressure on the coordinates of an arc: p dV of a chamber of length h + y u - x v."""
-    (x, y), area = chamber.position, chamber.area
-    u, v = area * y, -area * x
-    bend = (u, v) if arc.coordinates == 'bend' else (v / arc.lever, -u / arc.lever)
-    return (*bend, area) if arc.extensible else bend

@@ -10,7 +10,8 @@ from typing import Any
 
 from scipy.spatial.transform import Rotation
 
-from soft_dynamics.description.robot_description import Sensor, load_description
+from soft_dynamics.description.robot_description import load_description
+from soft_dynamics.description.sensors import Sensor
 from soft_dynamics.diagnostics import OK, WARN, Status
 from soft_dynamics.errors import shown
 from soft_hw_bridge.emulators.faults import Faults

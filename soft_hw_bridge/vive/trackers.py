@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from soft_dynamics.diagnostics import ERROR, OK, WARN, Status
 from soft_dynamics.errors import one_line
 from soft_dynamics.geometry.quaternion import from_rotation
+from soft_dynamics.messages.body_frame import BodyFrame
 from soft_hw_bridge.errors import UNREADABLE, DeviceError
 from soft_hw_bridge.link.backoff import Backoff
 from soft_hw_bridge.link.stream_health import StreamHealth
@@ -17,15 +17,6 @@ from soft_hw_bridge.vive.backend import Matrix34, TrackingState, VrBackend
 
 _MOST_TRACKERS = 64  # remembered; OpenVR has at most this many devices at a time
 _FIGURES = ('rate_hz', 'last_age_s', 'received', 'duplicate', 'malformed')  # diagnostics of each tracker
-
-
-class Sample(NamedTuple):
-    """Pose of a tracker T in the world W: x forward, y left, z up."""
-
-    name: str
-    stamp_ns: int
-    p_WT: tuple[float, float, float]  # [m]
-    quat_WT: tuple[float, float, float, float]  # x, y, z, w
 
 
 @dataclass
@@ -67,8 +58,8 @@ class Trackers:
         self._backend.close()
         self.problem = 'closed'
 
-    def poll(self) -> list[Sample]:
-        """Return the new and usable poses."""
+    def poll(self) -> list[BodyFrame]:
+        """Return the new and usable poses as one frame (x forward, y left, z up), or nothing."""
         t = time.monotonic()
         try:
             if self.problem and not self._reconnect(t):
@@ -81,7 +72,7 @@ class Trackers:
             for tracker in self.trackers.values():
                 tracker.state = TrackingState.DISCONNECTED
             return []
-        samples = []
+        bodies = []
         for serial, state, X_VT in poses:
             name = self._names.get(serial, serial)
             if name not in self.trackers:
@@ -90,8 +81,8 @@ class Trackers:
                     continue
                 self.trackers[name] = Tracker()
             if _take(self.trackers[name], state, X_VT, t):
-                samples.append(Sample(name, stamp_ns, *y_up_to_rep103(X_VT)))
-        return samples
+                bodies.append((name, *y_up_to_rep103(X_VT)))
+        return [BodyFrame.of(stamp_ns, bodies)] if bodies else []
 
     def status(self) -> Status:
         """Return the status. The message changes only with the state; numbers are in the values."""

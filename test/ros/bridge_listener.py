@@ -72,9 +72,12 @@ class BridgeListener:
     def until_level(self, level: bytes, text: str = '') -> float:
         """Wait for a diagnosis and return how long it took."""
         start = time.monotonic()
-        self.node.spin_until(
-            lambda: self.status.level == level and text in self.status.message, f'diagnosis {text!r}'
-        )
+        try:
+            self.node.spin_until(
+                lambda: self.status.level == level and text in self.status.message, f'diagnosis {text!r}'
+            )
+        except TimeoutError as error:
+            raise TimeoutError(f'{error}, but {self.status.level!r} {self.status.message!r}') from None
         return time.monotonic() - start
 
     def until_value(self, key: str, above: float) -> None:

@@ -152,10 +152,12 @@ class ClientNode(Node):
         self.create_subscription(msg_type, topic, messages.append, qos)
         return messages
 
-    def announce(self, msg_type: Any, topic: str, qos: QoSProfile | int = 10) -> Publisher:
+    def announce(
+        self, msg_type: Any, topic: str, qos: QoSProfile | int = 10, timeout: float = TIMEOUT
+    ) -> Publisher:
         """Return a publisher that somebody listens to."""
         publisher = self.create_publisher(msg_type, topic, qos)
-        self.spin_until(publisher.get_subscription_count, f'subscription to {topic}')
+        self.spin_until(publisher.get_subscription_count, f'subscription to {topic}', timeout)
         return publisher
 
 

@@ -19,7 +19,8 @@ from soft_robot_suite.msg import ChamberPressures, SoftState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from soft_dynamics.description.robot_description import Safety, load_description
+from soft_dynamics.description.robot_description import load_description
+from soft_dynamics.description.safety import Safety
 from soft_dynamics.ros.conversions import pose_from_matrix
 from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
 from tools.simulation import Ended, Simulation, patient

@@ -62,7 +62,7 @@ def activate(node: ControllerNode) -> None:
 
 
 def hear(node: ControllerNode, topic: str, message: Any) -> None:
-    """Let a reference reach the node, of an arm at rest."""
+    """Let a message reach the node, of an arm at rest."""
     (subscription,) = (s for s in node.subscriptions if s.topic_name == topic)
     data = serialize_message(message)
     node.loop.feed(State(boot_time(), ROBOT.rest, np.zeros(8)))
@@ -150,7 +150,7 @@ def test_what_another_controller_commands_is_gone_on_from_within_limits_and_time
         (np.nan, 0.0, 50e3),
         (50e3, SAFETY.command_timeout + 0.01, 0.0),
     ):
-        node._on_command(command(pressure))
+        hear(node, '/pressure/command', command(pressure))
         assert node._commanded is not None
         node._commanded = node._commanded[0] - age, node._commanded[1]
         node.trigger_activate()
@@ -308,7 +308,7 @@ def test_the_tip_is_heard_from_whoever_sees_it_and_motion_capture_goes_first(
     def says(subscription: Any, frame: str) -> int:
         tips.clear()
         message.header.frame_id = frame
-        subscription.callback(message)
+        subscription.callback(serialize_message(message))
         return len(tips)
 
     assert says(vive, 'vive_world') == 1

@@ -72,7 +72,7 @@ class Arm:
         self.commands: list[ChamberPressures] = node.collect(ChamberPressures, 'pressure/command', COMMAND)
         node.create_timer(0.02, self._tell)
 
-    def _bend(self) -> None:
+    def bend(self) -> None:
         """Come a little nearer to where the last commands would hold it; a real one trembles, too."""
         p = np.asarray(self.commands[-1].pressure) if self.commands else np.zeros(16)
         held = 0.02 + np.linalg.solve(STIFFNESS, ROBOT.actuation(ROBOT.rest) @ p)
@@ -80,7 +80,7 @@ class Arm:
 
     def _tell(self) -> None:
         if self.alive:
-            self._bend()
+            self.bend()
             message = SoftState(
                 names=list(ROBOT.coordinate_names), q=float64s(self.q), qd=float64s(np.zeros(self.q.size))
             )

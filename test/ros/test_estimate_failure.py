@@ -29,7 +29,7 @@ def test_a_failing_estimate_starts_anew(node: Any, error: Exception, monkeypatch
     def fail(*_: object) -> None:
         raise error
 
-    failing, node._start_ns = node._estimator, node._clock_ns()
+    failing, node._scheduler.start_ns = node._estimator, node._clock_ns()
     monkeypatch.setattr(type(failing), 'located', property(fail))
     node._on_silence()
     assert node._failures == 1

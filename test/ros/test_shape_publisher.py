@@ -18,7 +18,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
 
 from soft_dynamics.geometry.quaternion import to_rotation
-from soft_dynamics.geometry.tube import display_radius, frame_poses, tube
+from soft_dynamics.geometry.tube import frame_poses, tube
 from soft_dynamics.robot import Robot, load
 from soft_dynamics.ros.conversions import float64s, time_from_seconds, transform_to_arrays
 from soft_dynamics.ros.qos import COMMAND, DESCRIPTION, SENSOR, STATE
@@ -98,7 +98,7 @@ def test_description_joints_frames_and_markers_show_the_state(
     assert len(body.points) == len(body.colors) > 0
     assert len(body.points) % 3 == 0
     rim = np.array([body.points[-1].x, body.points[-1].y, body.points[-1].z]) - X_RF[-1, :3, 3]
-    assert np.linalg.norm(rim) == pytest.approx(display_radius(robot.description.segments[-1]))
+    assert np.linalg.norm(rim) == pytest.approx(robot.description.segments[-1].display_radius)
     assert rim @ X_RF[-1, :3, 2] == pytest.approx(0.0, abs=1e-3)
     assert body.colors[0].a == 1.0
     assert 0.0 < ghost.colors[0].a < 1.0

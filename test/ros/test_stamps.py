@@ -10,8 +10,8 @@ import pytest
 import rclpy
 
 from soft_dynamics.timing.stamp_clock import StampClock
-from soft_estimation.nodes.sensor_subscriptions import Sample
-from soft_estimation.nodes.state_estimator import HOLD_NS, StateEstimator
+from soft_estimation.nodes.state_estimator import StateEstimator
+from soft_estimation.scheduler import HOLD_NS, Ready, Sample
 
 START_NS, STEP_NS, HOUR_NS = 10**18, 10_000_000, 3_600_000_000_000
 KINDS = {
@@ -28,17 +28,18 @@ class Told:
         self.node, self.entered, self._clock_ns = node, dict[str, list[float]](), 0
         self._ahead_ns = ahead_ns  # of the clock before the samples; None: it stands at 0
         monkeypatch.setattr(node, '_clock_ns', lambda: self._clock_ns)
+        monkeypatch.setattr(node._inputs, 'feed', self._note)
 
     def __call__(self, name: str, step: float, leap_ns: int = 0) -> None:
         stamp_ns = START_NS + round(step * STEP_NS) + leap_ns
         if self._ahead_ns is not None:
             self._clock_ns = START_NS + round(step * STEP_NS) + self._ahead_ns
+        self.node._on_sample(Sample(name, KINDS[name], stamp_ns, None))
 
-        def note(_filter: Any, _t: float) -> bool:
-            self.entered.setdefault(name, []).append((stamp_ns - START_NS) / STEP_NS)
-            return False
-
-        self.node._on_sample(Sample(name, KINDS[name], stamp_ns, note))
+    def _note(self, _filter: Any, ready: Ready) -> bool:
+        step = (ready.sample.stamp_ns - START_NS) / STEP_NS
+        self.entered.setdefault(ready.sample.name, []).append(step)
+        return False
 
 
 def started(*parameters: str) -> Iterator[StateEstimator]:

@@ -12,8 +12,8 @@ import numpy as np
 
 from soft_control.control_loop import ControlLoop
 from soft_control.safety.state_machine import Memory, State
-from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.robot import Robot, load
+from soft_dynamics.segments import Disc
 
 robot_of = lru_cache(load)
 

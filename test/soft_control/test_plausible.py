@@ -13,10 +13,11 @@ from closed_loop import robot_of
 from soft_control.allocation.pressure_allocation import first_actuated, generic_pose
 from soft_control.safety.plausibility import Plausible
 from soft_control.safety.state_machine import Limits, State, pose_reference_fault, state_fault
-from soft_dynamics.description.robot_description import Arc, Description, Material, Universal
+from soft_dynamics.description.robot_description import Description
 from soft_dynamics.description.robot_files import robot_names
 from soft_dynamics.geometry.se3 import moved
 from soft_dynamics.robot import Robot
+from soft_dynamics.segments import Arc, Material, Universal
 
 
 def strokes(robot: Robot) -> tuple[Any, Any]:

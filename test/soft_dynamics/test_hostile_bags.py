@@ -195,7 +195,7 @@ def test_a_database_that_computes_is_refused(
     ('old', 'new', 'line'),
     [
         ('custom_data: null', 'custom_data: &a [*a]', 'aliases'),
-        ('custom_data: null', f'custom_data: {"[" * 5000}', 'at most 32 lists'),
+        ('custom_data: null', f'custom_data: {"[" * 5000}', 'at most 32 nested lists'),
         ('custom_data: null', f'custom_data: [{"a, " * 200_000}]', 'entries, found more'),
         ('custom_data: null', f'custom_data: {"a" * 3_000_000}', 'bytes, found more'),
         ('custom_data: null', 'custom_data: !!python/object:os.system x', 'tags'),

@@ -9,12 +9,12 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import soft_dynamics as sd
-from soft_dynamics.geometry.se3 import pose_from_rpy
-from soft_estimation.inverse_kinematics.kernels import are_rigid, carry_poses
+from soft_dynamics.geometry.se3 import are_rigid, pose_from_rpy
+from soft_estimation.inverse_kinematics.kernels import carry_poses
 from soft_estimation.inverse_kinematics.pose_tracking import Tracking
 from soft_estimation.kalman import kernels
 from soft_estimation.kalman.process_model import Belief, Process, ProcessNoise
-from soft_estimation.kalman.sensor_models import Mounting, PoseNoise
+from soft_estimation.kalman.sensors.bodies import PoseNoise, PoseSet, TrackedBodies
 
 ALL = tuple(f'plate{k}' for k in range(5))
 
@@ -63,8 +63,12 @@ def plates(arm: sd.Robot, bodies: tuple[str, ...], q: np.ndarray) -> dict[str, n
     return {name: mount @ arm.forward_kinematics(q)[int(name[-1])] for name in bodies}
 
 
-def mounted(arm: sd.Robot, misfit: float) -> Mounting:
-    return Mounting(Tracking(arm), PoseNoise({'mocap': (2e-3, 5e-4)}, (misfit, misfit)))
+def mounted(arm: sd.Robot, misfit: float) -> TrackedBodies:
+    return TrackedBodies(Tracking(arm), PoseNoise({'mocap': (2e-3, 5e-4)}, (misfit, misfit)))
+
+
+def posed(mounting: TrackedBodies, poses: dict[str, np.ndarray]) -> PoseSet:
+    return mounting.poses(0.0, tuple(poses), np.array(list(poses.values())))
 
 
 @pytest.mark.parametrize('bodies', [('plate1', 'plate2', 'plate4'), ('plate4', 'plate0'), ('plate3',)])
@@ -76,7 +80,7 @@ def test_poses_have_exact_derivatives(bodies: tuple[str, ...]) -> None:
         np.random.default_rng(3).normal(0.0, 0.3, 24),
         np.zeros(16),
     )
-    sample = mounted(arm, 0.05).poses(0.0, plates(arm, bodies, x[:8]))
+    sample = posed(mounted(arm, 0.05), plates(arm, bodies, x[:8]))
     assert sample.sensors == tuple(sorted(bodies))
     innovation, H, *_ = sample.read(process, x, zero)
     assert innovation == pytest.approx(np.zeros(6 * len(bodies)), abs=1e-8)
@@ -99,7 +103,7 @@ def test_innovations_of_poses_that_refer_to_each_other_are_white() -> None:
             noisy[name] = X.copy()
             noisy[name][:3, :3] = Rotation.from_rotvec(rng.normal(0.0, 2e-3, 3)).as_matrix() @ X[:3, :3]
             noisy[name][:3, 3] += rng.normal(0.0, 5e-4, 3)
-        found.append(mounting.poses(0.0, noisy).read(process, x, zero).innovation)
+        found.append(posed(mounting, noisy).read(process, x, zero).innovation)
     assert np.cov(np.array(found).T) == pytest.approx(np.eye(18), abs=0.2)
 
 
@@ -110,7 +114,7 @@ def test_poses_correct_in_one_go_as_when_read_first(wrong: str | None) -> None:
     poses, belief = plates(arm, ALL, x[:8] + 1e-3), Belief(0.0, x, root @ root.T)
     if wrong:
         poses[wrong][:3, 3] += 0.5
-    sample, rule = mounted(arm, 0.05).poses(0.0, poses), np.array([50.0, 1.0, 8, 0.05])
+    sample, rule = posed(mounted(arm, 0.05), poses), np.array([50.0, 1.0, 8, 0.05])
     found = sample.correct(process, belief, zero, rule)
     read = sample.read(process, x, zero).correct(belief, rule)
     assert found.let_in == read.let_in == (3 if wrong else 5)
@@ -134,7 +138,7 @@ def test_what_a_bent_segment_may_miss_is_not_taken_for_a_bend() -> None:
     process, x[:2] = Process(arm, ProcessNoise()), (0.4, 0.3)
     poses = plates(arm, ('plate1',), x[:8])
     poses['plate1'] = poses['plate1'] @ pose_from_rpy([0.05 * 0.185 * 0.5, 0.0, 0.0], [0.0, 0.0, 0.05 * 0.25])
-    strict, fair = (mounted(arm, misfit).poses(0.0, poses).read(process, x, zero) for misfit in (0.0, 0.05))
+    strict, fair = (posed(mounted(arm, misfit), poses).read(process, x, zero) for misfit in (0.0, 0.05))
     assert np.sum(fair.innovation**2) < 6.0  # as many as there are numbers
     assert np.sum(strict.innovation**2) > 10.0 * np.sum(fair.innovation**2)
 
@@ -144,7 +148,7 @@ def test_who_refers_to_a_refused_body_refers_to_the_last_right_one() -> None:
     process, mounting, poses = Process(arm, ProcessNoise()), mounted(arm, 0.0), plates(arm, ALL, x[:8])
     poses['plate2'][:3, 3] += 0.5
     poses['plate3'][:3, 3] -= 0.5
-    last = mounting.poses(0.0, poses).without(2).without(2).behind(2)
+    last = posed(mounting, poses).without(2).without(2).behind(2)
     assert last.sensors == ('plate4',)
     assert last.place.frames[0, 2] == 1
     assert last.read(process, x, zero).innovation == pytest.approx(np.zeros(6), abs=1e-8)

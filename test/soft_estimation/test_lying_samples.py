@@ -122,6 +122,19 @@ def test_frozen_samples_are_refused(kind: str) -> None:
     assert f.accepted_at == last
 
 
+def test_the_first_measured_pressures_are_no_motion(arm: sd.Robot) -> None:
+    """An arm that holds still under pressure is no frozen one when these are heard later than its poses."""
+    f, rng = ModelFilter(arm), np.random.default_rng(0)
+    X_WS, most = plates(arm, 0.1 * BENT, rng), arm.description.actuation.pressure_max
+    for k in range(4 * REPEATS):
+        if k >= 2 * REPEATS:
+            f.feed_pressure(k * PERIOD, np.full(16, 0.5 * most))
+        f.feed_poses(k * PERIOD, X_WS)
+    f.feed_pressure(1.0, np.full(16, 0.56 * most))
+    with pytest.raises(ValueError, match='frozen'):
+        f.feed_poses(1.0, X_WS)
+
+
 @pytest.mark.parametrize('lie', [lie for lie in LIES if lie.of_poses], ids=lambda lie: lie.name)
 def test_poses_that_lie_vent_the_loop_behind_the_estimator_or_do_no_harm(lie: Lie) -> None:
     """Kinematics cannot tell a mirrored arm: the balance of forces in the controller does."""

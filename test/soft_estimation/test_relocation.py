@@ -11,7 +11,6 @@ import soft_dynamics as sd
 from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.kalman.model_filter import FilterConfig, ModelFilter
 from soft_estimation.kalman.process_model import CONSTANT_WORK, Process, ProcessNoise, slopes
-from soft_estimation.pose_sets import PoseCollector
 
 PLATES = [f'plate{k}' for k in range(5)]
 BENT = np.array([0.5, -0.3, 0.4, 0.2, -0.5, 0.3, 0.4, -0.6])
@@ -143,18 +142,3 @@ def test_it_begins_with_the_first_poses_that_belong_to_the_robot(arm: sd.Robot) 
     assert f.located
     assert f.belief().x[:8] == pytest.approx(BENT, abs=5e-3)
     assert FilterConfig().recovery_time > 0.03
-
-
-def test_poses_of_one_time_are_collected() -> None:
-    collector, X = PoseCollector({'a', 'b'}), np.eye(4)
-    assert collector.add(0.0, 'a', X) == []
-    assert [(s.t, set(s.X_WS)) for s in collector.add(0.0, 'b', X)] == [(0.0, {'a', 'b'})]
-    assert collector.add(1.0, 'b', X) == []  # a is lost
-    assert [(s.t, set(s.X_WS)) for s in collector.add(2.0, 'b', X)] == [(1.0, {'b'}), (2.0, {'b'})]
-    assert [s.t for s in collector.add(3.0, 'b', X)] == [3.0]
-    assert [(s.t, set(s.X_WS)) for s in collector.add(3.0, 'a', X)] == [(3.0, {'a'})]  # and back
-    assert collector.add(4.0, 'b', X) == []
-    assert [(s.t, set(s.X_WS)) for s in collector.add(4.0, 'a', X)] == [(4.0, {'a', 'b'})]
-    assert collector.add(5.0, 'a', X) == []
-    assert [s.t for s in collector.flush()] == [5.0]
-    assert collector.flush() == []

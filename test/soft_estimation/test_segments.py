@@ -13,7 +13,18 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from soft_dynamics.geometry.se3 import inverse
-from soft_estimation.inverse_kinematics import segment_inverses
+from soft_dynamics.segments.arc import (
+    arc_from_pose,
+    arc_from_position,
+    bend_from_rotation,
+    differences_from_pose,
+    differences_from_position,
+)
+from soft_dynamics.segments.base import base_angles
+from soft_dynamics.segments.disc import disc_from_pose
+from soft_dynamics.segments.hinge import hinge_from_pose
+from soft_dynamics.segments.pose_fit import ROUNDING
+from soft_dynamics.segments.universal import universal_from_pose
 
 E_Z = np.array([0.0, 0.0, 1.0])
 
@@ -74,11 +85,11 @@ def seen_from_afar(X_BT: np.ndarray, seed: int) -> np.ndarray:
 @given(SIGNED, SIGNED, st.floats(0.05, 0.5))
 def test_arc_comes_back_from_its_tip_pose_and_from_its_tip_position(u: float, v: float, h: float) -> None:
     X = arc(u, v, h)
-    for fit in (segment_inverses.arc_from_pose(X), segment_inverses.arc_from_position(X[:3, 3])):
+    for fit in (arc_from_pose(X), arc_from_position(X[:3, 3])):
         assert fit.q == pytest.approx([u, v, h], abs=1e-9)
         assert fit.position_error < 1e-12
     if math.hypot(u, v) < math.pi:
-        fit = segment_inverses.bend_from_rotation(X[:3, :3])
+        fit = bend_from_rotation(X[:3, :3])
         assert fit.q == pytest.approx([u, v], abs=1e-9)
         assert fit.rotation_error < 1e-9
 
@@ -89,20 +100,20 @@ def test_an_arc_next_to_half_a_turn_keeps_its_plane(direction: float, beyond: fl
     phi = math.pi + beyond
     u, v = phi * math.cos(direction), phi * math.sin(direction)
     X = seen_from_afar(arc(u, v, 0.2), seed)
-    assert segment_inverses.arc_from_pose(X).q == pytest.approx([u, v, 0.2], abs=1e-9)
-    assert segment_inverses.arc_from_pose(X, 0.2).q == pytest.approx([u, v], abs=1e-9)
+    assert arc_from_pose(X).q == pytest.approx([u, v, 0.2], abs=1e-9)
+    assert arc_from_pose(X, 0.2).q == pytest.approx([u, v], abs=1e-9)
 
 
 @given(SIGNED, SIGNED, st.floats(-0.05, 0.05), st.floats(0.02, 0.1))
 def test_differences_come_back(u: float, v: float, dl: float, lever: float) -> None:
     X, expected = arc(u, v, 0.13 + dl), [lever * v, -lever * u, dl]
     for fit in (
-        segment_inverses.differences_from_pose(X, 0.13, lever),
-        segment_inverses.differences_from_position(X[:3, 3], 0.13, lever),
+        differences_from_pose(X, 0.13, lever),
+        differences_from_position(X[:3, 3], 0.13, lever),
     ):
         assert fit.q == pytest.approx(expected, abs=1e-9)
     stiff = arc(u, v, 0.13)
-    assert segment_inverses.differences_from_position(stiff[:3, 3], 0.13, lever, False).q == pytest.approx(
+    assert differences_from_position(stiff[:3, 3], 0.13, lever, False).q == pytest.approx(
         expected[:2], abs=1e-9
     )
 
@@ -112,15 +123,15 @@ def test_universal_joint_comes_back_in_every_quadrant(t1: float, t2: float, d1: 
     X = universal(d1, t1, t2, d2)
     if np.linalg.norm(X[:3, 2] + E_Z) < 1e-2:
         return
-    fit = segment_inverses.universal_from_pose(X, d1 + d2)
+    fit = universal_from_pose(X, d1 + d2)
     assert fit.q[1:3] == pytest.approx([t1, t2], abs=1e-9)
     assert fit.position_error < 1e-8
     if np.linalg.norm(X[:3, 2] - E_Z) > 1e-8:
         assert fit.q == pytest.approx([d1, t1, t2, d2], abs=1e-9)
     assert fit.q[0] + fit.q[3] == pytest.approx(d1 + d2, abs=1e-8)
     equal = universal(d1, t1, t2, d1)
-    assert segment_inverses.universal_from_pose(equal, 2 * d1).q == pytest.approx([d1, t1, t2, d1], abs=1e-9)
-    fixed = segment_inverses.universal_from_pose(equal, 2 * d1, free=False)
+    assert universal_from_pose(equal, 2 * d1).q == pytest.approx([d1, t1, t2, d1], abs=1e-9)
+    fixed = universal_from_pose(equal, 2 * d1, free=False)
     assert fixed.q == pytest.approx([t1, t2], abs=1e-9)
     assert fixed.position_error < 1e-9
 
@@ -128,25 +139,25 @@ def test_universal_joint_comes_back_in_every_quadrant(t1: float, t2: float, d1: 
 @given(st.floats(1e-6, 0.01), st.floats(-1.0, 1.0))
 def test_links_come_back_next_to_the_folded_pose(short: float, aside: float) -> None:
     q = [0.08, math.pi - short, aside * short, 0.1]
-    assert segment_inverses.universal_from_pose(universal(*q), 0.18).q == pytest.approx(q, abs=1e-9)
+    assert universal_from_pose(universal(*q), 0.18).q == pytest.approx(q, abs=1e-9)
 
 
 @given(TURN, PSI, TURN, st.tuples(*[st.floats(-0.1, 0.1)] * 3))
 def test_the_angles_of_a_base_come_back(a: float, b: float, c: float, step: tuple[float, ...]) -> None:
     """As those of a disc: to 1e-9 at 4e-6 from where the first and the third turn about one axis, the pose anywhere."""
     R, clear = Rotation.from_euler('XYZ', [a, b, c]).as_matrix(), abs(math.cos(b))
-    (found,) = segment_inverses.base_angles(R[None], np.add([a, b, c], step))
+    (found,) = base_angles(R[None], np.add([a, b, c], step))
     again = Rotation.from_euler('XYZ', found).as_matrix()
-    if clear > 2.0 * segment_inverses.ROUNDING:
+    if clear > 2.0 * ROUNDING:
         assert again == pytest.approx(R, abs=1e-14)
         assert found == pytest.approx([a, b, c], abs=4e-15 / clear)
-    assert again == pytest.approx(R, abs=6.0 * segment_inverses.ROUNDING)
+    assert again == pytest.approx(R, abs=6.0 * ROUNDING)
 
 
 @pytest.mark.parametrize('bend', [1e-8, 1e-6, -1e-5, 1e-4, 1e-3, 1e-2])
 def test_unequal_links_come_back_next_to_the_straight_pose(bend: float) -> None:
     q = [0.08, bend, -0.6 * bend, 0.1]
-    assert segment_inverses.universal_from_pose(universal(*q), 0.18).q == pytest.approx(q, abs=1e-9)
+    assert universal_from_pose(universal(*q), 0.18).q == pytest.approx(q, abs=1e-9)
 
 
 def test_rounding_and_noise_of_a_straight_pose_leave_sensible_links() -> None:
@@ -158,14 +169,13 @@ def test_rounding_and_noise_of_a_straight_pose_leave_sensible_links() -> None:
             X = np.linalg.solve(world, world @ universal(0.06, 0.0, 0.0, 0.06))
             X[:3, :3] = X[:3, :3] @ Rotation.from_rotvec(size * rng.normal(size=3)).as_matrix()
             X[:3, 3] += 0.1 * size * rng.normal(size=3)
-            d1, _, _, d2 = segment_inverses.universal_from_pose(X, 0.12).q
+            d1, _, _, d2 = universal_from_pose(X, 0.12).q
             assert [d1, d2] == pytest.approx([0.06, 0.06], abs=limit)
 
 
 def test_universal_joint_is_continuous_through_straight() -> None:
     swing = [
-        segment_inverses.universal_from_pose(universal(0.06, t, -0.7 * t, 0.06), 0.12).q
-        for t in np.linspace(-0.2, 0.2, 401)
+        universal_from_pose(universal(0.06, t, -0.7 * t, 0.06), 0.12).q for t in np.linspace(-0.2, 0.2, 401)
     ]
     assert np.max(np.abs(np.diff(swing, axis=0))) < 1.1e-3
     assert swing[200] == pytest.approx([0.06, 0.0, 0.0, 0.06], abs=1e-12)
@@ -174,9 +184,7 @@ def test_universal_joint_is_continuous_through_straight() -> None:
 @given(SIGNED, st.floats(-3.0, 3.0))
 def test_hinge_comes_back_with_its_whole_turns(theta: float, offset: float) -> None:
     R = Rotation.from_euler('z', theta + offset).as_matrix()
-    fit = segment_inverses.hinge_from_pose(
-        transform(R, R @ [0.0, 0.034, 0.0]), 0.034, offset, near=theta + 3.0
-    )
+    fit = hinge_from_pose(transform(R, R @ [0.0, 0.034, 0.0]), 0.034, offset, near=theta + 3.0)
     assert fit.q == pytest.approx([theta], abs=1e-9)
     assert fit.position_error < 1e-12
 
@@ -196,11 +204,9 @@ def test_the_pose_of_a_disc_comes_back_to_the_last_digit_near_whatever_angles(
 ) -> None:
     """Into all singular poses. A slant that may be rounding is not followed: alpha and phi are those of `near`."""
     X = disc(angles, 0.4, axis_angle)
-    fit = segment_inverses.disc_from_pose(X, 0.4, near, axis_angle)
-    unknown = clearance(angles) < 2.0 * segment_inverses.ROUNDING
-    assert disc(fit.q, 0.4, axis_angle) == pytest.approx(
-        X, abs=6.0 * segment_inverses.ROUNDING if unknown else 1e-14
-    )
+    fit = disc_from_pose(X, 0.4, near, axis_angle)
+    unknown = clearance(angles) < 2.0 * ROUNDING
+    assert disc(fit.q, 0.4, axis_angle) == pytest.approx(X, abs=6.0 * ROUNDING if unknown else 1e-14)
     assert fit.position_error < 1e-15
 
 
@@ -210,10 +216,8 @@ def test_the_angles_of_a_disc_come_back_wherever_doubles_tell_them(
     angles: np.ndarray, step: tuple[float, ...], axis_angle: bool
 ) -> None:
     """Rounding of R (2e-16, some ten times) turns phi, and gamma against it, by 1/cos(psi) as much: 1e-9 at 4e-6."""
-    fit = segment_inverses.disc_from_pose(
-        disc(angles, 0.4, axis_angle), 0.4, np.add(angles, step), axis_angle
-    )
-    if clearance(angles) > 2.0 * segment_inverses.ROUNDING:
+    fit = disc_from_pose(disc(angles, 0.4, axis_angle), 0.4, np.add(angles, step), axis_angle)
+    if clearance(angles) > 2.0 * ROUNDING:
         assert fit.q == pytest.approx(angles, abs=4e-15 / abs(math.cos(angles[3])))
 
 
@@ -224,7 +228,7 @@ def test_what_a_singular_pose_does_not_tell_is_as_before(axis_angle: bool) -> No
         (0.0, math.pi), (-0.5 * math.pi, 0.3, 0.5 * math.pi), (np.zeros(5), np.full(5, 0.2))
     ):
         X = disc(np.array([-2.0, beta, 0.4, psi, 1.3]), 0.4, axis_angle)
-        fit = segment_inverses.disc_from_pose(X, 0.4, near, axis_angle)
+        fit = disc_from_pose(X, 0.4, near, axis_angle)
         assert fit.q[0] == near[0]
         assert fit.q[4] == (pytest.approx(1.3, abs=1e-14) if psi == 0.3 else near[4])
         assert disc(fit.q, 0.4, axis_angle) == pytest.approx(X, abs=1e-14)
@@ -233,21 +237,17 @@ def test_what_a_singular_pose_does_not_tell_is_as_before(axis_angle: bool) -> No
 def test_a_pose_the_model_cannot_explain_is_visible() -> None:
     twisted = arc(0.4, -0.3, 0.2)
     twisted[:3, :3] = twisted[:3, :3] @ Rotation.from_euler('z', 0.2).as_matrix()
-    fit = segment_inverses.arc_from_pose(twisted)
+    fit = arc_from_pose(twisted)
     assert fit.q == pytest.approx([0.4, -0.3, 0.2], abs=1e-12)
     assert fit.rotation_error == pytest.approx(0.2, abs=1e-12)
-    longer = segment_inverses.universal_from_pose(universal(0.05, 0.3, 0.2, 0.07), 0.10, free=False)
+    longer = universal_from_pose(universal(0.05, 0.3, 0.2, 0.07), 0.10, free=False)
     assert longer.position_error > 0.015
-    assert segment_inverses.disc_from_pose(disc(np.full(5, 0.3), 1.1), 1.0).position_error == pytest.approx(
-        0.1
-    )
+    assert disc_from_pose(disc(np.full(5, 0.3), 1.1), 1.0).position_error == pytest.approx(0.1)
 
 
 def test_beyond_half_a_turn_the_position_tells_which_way() -> None:
     for phi in (3.2, 4.0, 6.0):
-        assert segment_inverses.arc_from_pose(arc(-phi, 0.0, 0.3)).q == pytest.approx(
-            [-phi, 0.0, 0.3], abs=1e-9
-        )
+        assert arc_from_pose(arc(-phi, 0.0, 0.3)).q == pytest.approx([-phi, 0.0, 0.3], abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -261,10 +261,10 @@ def test_beyond_half_a_turn_the_position_tells_which_way() -> None:
 )
 def test_what_is_no_pose_is_refused(X: np.ndarray, reason: str) -> None:
     for inverse_of in (
-        segment_inverses.arc_from_pose,
-        lambda X: segment_inverses.universal_from_pose(X, 0.1),
-        lambda X: segment_inverses.hinge_from_pose(X, 0.1),
-        lambda X: segment_inverses.disc_from_pose(X, 0.1),
+        arc_from_pose,
+        lambda X: universal_from_pose(X, 0.1),
+        lambda X: hinge_from_pose(X, 0.1),
+        lambda X: disc_from_pose(X, 0.1),
     ):
         with pytest.raises(ValueError, match=reason):
             inverse_of(X)
@@ -273,4 +273,4 @@ def test_what_is_no_pose_is_refused(X: np.ndarray, reason: str) -> None:
 def test_what_no_arc_reaches_is_refused() -> None:
     for p in ([0.0, 0.0, 0.0], [0.0, 0.0, -0.1]):
         with pytest.raises(ValueError, match='p_BT'):
-            segment_inverses.arc_from_position(p)
+            arc_from_position(p)

@@ -23,6 +23,11 @@ SERIALS = ['LHR-00000001', 'LHR-00000002', 'LHR-00000003']
 IDENTITY = ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0))
 
 
+def poses(frames):
+    """Return (name, p_WB) of every body of frames."""
+    return [each for _, names, p_WB, _ in frames for each in zip(names, p_WB.tolist(), strict=True)]
+
+
 def moved(x):
     return ((1.0, 0.0, 0.0, x), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0))
 
@@ -62,8 +67,8 @@ class SteamVr:
         self.loop = Loop(self.step, self.emulator.serve, 200)
 
     def step(self, t):
-        poses = {s: Pose((t, 0.0, 1.0 + k), (0.0, 0.0, 0.0, 1.0)) for k, s in enumerate(SERIALS)}
-        self.emulator.send({s: p for s, p in poses.items() if s not in self.missing})
+        bodies = {s: Pose((t, 0.0, 1.0 + k), (0.0, 0.0, 0.0, 1.0)) for k, s in enumerate(SERIALS)}
+        self.emulator.send({s: p for s, p in bodies.items() if s not in self.missing})
 
     def __enter__(self):
         self.loop.__enter__()
@@ -77,7 +82,7 @@ class SteamVr:
     def run(self, seconds):
         samples, end = [], time.monotonic() + seconds
         while time.monotonic() < end:
-            samples += self.trackers.poll()
+            samples += poses(self.trackers.poll())
             time.sleep(0.004)
         return samples
 
@@ -87,7 +92,7 @@ class SteamVr:
 
         def has_all():
             samples.extend(self.run(0.1))
-            return {sample.name for sample in samples} >= set(serials)
+            return {name for name, _ in samples} >= set(serials)
 
         self.until(has_all)
         return samples
@@ -100,7 +105,7 @@ class SteamVr:
 
 
 def heights_belong_to_serials(samples):
-    return all(sample.p_WT[2] == pytest.approx(1.0 + SERIALS.index(sample.name)) for sample in samples)
+    return all(p_WB[2] == pytest.approx(1.0 + SERIALS.index(name)) for name, p_WB in samples)
 
 
 def test_axes_are_those_of_rep103():
@@ -127,10 +132,10 @@ def test_rotation_is_the_same_motion_in_renamed_axes():
 
 
 def test_only_poses_that_can_be_trusted_come_through():
-    poses = [[TrackerPose('a', state, moved(0.1 * k))] for k, state in enumerate(TrackingState)]
-    trackers = Trackers(ScriptedBackend(poses))
-    samples = [sample for _ in poses for sample in trackers.poll()]
-    assert [sample.p_WT for sample in samples] == [(0.0, 0.0, 0.0)]
+    script = [[TrackerPose('a', state, moved(0.1 * k))] for k, state in enumerate(TrackingState)]
+    trackers = Trackers(ScriptedBackend(script))
+    samples = [sample for _ in range(len(TrackingState)) for sample in poses(trackers.poll())]
+    assert samples == [('a', [0.0, 0.0, 0.0])]
     assert trackers.trackers['a'].untracked == len(TrackingState) - 1
     assert trackers.trackers['a'].health.received == 1
 
@@ -162,18 +167,18 @@ def test_lost_connection_is_closed_and_tried_again():
     assert trackers.trackers['a'].state is TrackingState.DISCONNECTED
     samples, end = [], time.monotonic() + 30
     while not samples and time.monotonic() < end:
-        samples = trackers.poll()
+        samples = poses(trackers.poll())
         time.sleep(0.01)
-    assert samples[0].p_WT == (0.0, -1.0, 0.0)
+    assert samples == [('a', [0.0, -1.0, 0.0])]
     assert (trackers.reconnects, trackers.problem) == (1, '')
 
 
 def test_poses_come_through_the_calls_of_openvr():
     with SteamVr() as steam_vr:
         samples = steam_vr.samples_of(*SERIALS) + steam_vr.samples_of(*SERIALS)
-    assert {sample.name for sample in samples} == set(SERIALS)
+    assert {name for name, _ in samples} == set(SERIALS)
     assert heights_belong_to_serials(samples)
-    forward = [sample.p_WT[0] for sample in samples if sample.name == SERIALS[0]]
+    forward = [p_WB[0] for name, p_WB in samples if name == SERIALS[0]]
     assert forward == sorted(forward)
     assert forward[-1] > forward[0]
 
@@ -198,7 +203,7 @@ def test_universe_moves_the_origin():
     for universe in ('standing', 'seated'):
         with SteamVr(universe) as steam_vr:
             samples = steam_vr.samples_of(SERIALS[0])
-            heights[universe] = next(s.p_WT[2] for s in samples if s.name == SERIALS[0])
+            heights[universe] = next(p_WB[2] for name, p_WB in samples if name == SERIALS[0])
     assert heights['standing'] - heights['seated'] == pytest.approx(1.2)
 
 
@@ -213,7 +218,7 @@ def test_tracker_out_of_view_is_not_published_and_returns():
         steam_vr.faults.untracked = frozenset({SERIALS[1]})
         steam_vr.until(lambda: steam_vr.trackers.trackers[SERIALS[1]].state is TrackingState.OUT_OF_RANGE)
         samples = steam_vr.samples_of(SERIALS[0], SERIALS[2])
-        assert {sample.name for sample in samples} == {SERIALS[0], SERIALS[2]}
+        assert {name for name, _ in samples} == {SERIALS[0], SERIALS[2]}
         assert steam_vr.trackers.trackers[SERIALS[1]].untracked > 0
         steam_vr.faults.clear()
         steam_vr.samples_of(*SERIALS)
@@ -234,7 +239,7 @@ def test_names_replace_the_serials_they_are_given_for():
         for x in (1.0, 2.0)
     ]
     trackers = Trackers(ScriptedBackend(script), names={SERIALS[0]: 'tip', SERIALS[1]: 'base'})
-    assert [sample.name for sample in trackers.poll()] == ['tip', 'b']
+    assert [frame.names for frame in trackers.poll()] == [('tip', 'b')]
     assert trackers.status().level == WARN
     assert trackers.status().message == 'base disconnected'
     assert trackers.status().values['tip.received'] == '1'

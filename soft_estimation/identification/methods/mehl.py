@@ -21,9 +21,10 @@ import numpy as np
 from scipy import optimize
 
 from soft_dynamics.array import Array
-from soft_dynamics.description.robot_description import Arc, Description
+from soft_dynamics.description.robot_description import Description
 from soft_dynamics.model.mehl_regressor import known_forces, regressor
 from soft_dynamics.robot import Robot
+from soft_dynamics.segments import Arc
 
 from ...differentiate.smoothing_spline import smoothing_spline
 from ...recordings.recording import Recording
@@ -117,7 +118,7 @@ def mass_std(problem: Problem) -> dict[int, float]:
 
 def mass_from_force(problem: Problem, robot: Robot, motions: list[_Motion]) -> tuple[float, float]:
     """Return m that fits f_z best, and its standard deviation for correlated errors, as for the other unknowns."""
-    arc = robot.description.segments[0]
+    arc: Any = robot.description.segments[0]
     bare, unit = (
         Robot(dataclasses.replace(robot.description, segments=(dataclasses.replace(arc, mass=m),)))
         for m in (0.0, 1.0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import soft_dynamics as sd
-from soft_dynamics.description.robot_description import Disc
 from soft_dynamics.geometry.tube import frame_poses, rings, segment_pressures, tube
+from soft_dynamics.segments import Disc
 
 ROBOTS = ('bending_actuator', 'fabric_arm', 'floating_actuator', 'honeycomb_arm', 'pneumatic_arm')
 
