@@ -26,7 +26,8 @@ from soft_hw_bridge.pressure.guard import Array, PressureGuard, PressureLimits
 _ASTRAY = 0.1  # of the largest pressure: a measurement further from its set point ...
 _ASTRAY_S = 0.5  # ... for this long is not valve lag, but no air, a leak, a stuck valve or a frozen sensor
 _STEADY_S = 1.0  # a device that works for this long resets the backoff
-_CHANGES, _CHANGES_S = 3, 10.0  # so many set points changed by other masters in this time [s] are no accident
+_CHANGES = 3  # so many changes of the set points by other masters ...
+_CHANGES_S = 20.0  # ... in this time are no accident; reopening may take `Backoff.LAST_S` each time
 
 
 class Measured(NamedTuple):

@@ -122,7 +122,7 @@ def test_of_two_bridges_that_both_follow_a_controller_one_gives_up(rig: Any) -> 
         assert both <= 2
     left, other = sorted((first, second), key=lambda bridge: bridge.stream.status().level == OK)
     assert left.stream.losses == 3
-    assert '3 times within 10 s; deactivate and activate to resume' in left.stream.status().message
+    assert '3 times within 20 s; deactivate and activate to resume' in left.stream.status().message
     known = left.stream.vented()
     assert known is not None
     assert known[1].startswith('not confirmed, the device is lost')
