@@ -32,9 +32,8 @@ RULES: dict[str, tuple[str, ...]] = {
     ),
     'I1 catch-up of two cycles': ('guard.py', '_CYCLES_PER_STEP = 2.0', '_CYCLES_PER_STEP = 9.0'),
     'I2 zero after a loss': (
-        'stream.py',
-        'self._guard.lost()\n            self._output = np.zeros(len(self.names))',
-        'pass',
+        *('stream.py', "self.error = ''\n            self._guard.lost()", "self.error = ''"),
+        *('stream.py', 'self._device.close()\n        self._guard.lost()', 'self._device.close()'),
     ),
     'I2 command near zero': ('guard.py', 'if self._begins_at_zero and not (', 'if False and not ('),
     'I2 near zero since zero was confirmed': (
