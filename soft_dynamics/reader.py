@@ -29,8 +29,13 @@ class Form(NamedTuple):
     words: str
 
 
-# Names are also used as topics, frames, columns of reports and parts of file names.
+# Names are also used as frames, columns of reports and parts of file names.
 NAME = Form(re.compile(r'[A-Za-z0-9_-]{1,64}'), 'a name of 1 to 64 letters, digits, _ or -')
+# A part of a topic. The bridges turn other names of tracked bodies into names of this form.
+TOPIC_NAME = Form(
+    re.compile(r'(?=.{1,64}\Z)[A-Za-z](_?[A-Za-z0-9])*'),
+    'a name of 1 to 64 letters, digits and single _, with a letter first (it is part of a topic)',
+)
 TOPIC = Form(
     re.compile(r'/?[A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_-]{1,64}){0,15}'),
     'names (letters, digits, _, -) with / between',

@@ -19,7 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from soft_dynamics import segments
 from soft_dynamics.description import actuation, safety, sensors
 from soft_dynamics.description.robot_description import Description, Mount
-from soft_dynamics.reader import NAME
+from soft_dynamics.reader import NAME, TOPIC_NAME
 
 PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'robot_file.md'
 BEGIN = '<!-- tables: python -m tools.robot_file_page -->'
@@ -145,7 +145,7 @@ def _kind(hint: Any, meta: Any) -> str:
     if dataclasses.is_dataclass(hint):
         title = next(title for title, cls in BLOCKS.items() if cls is hint)
         return f'[{title}](#{title})'
-    if meta.get('form') is NAME:
+    if meta.get('form') in (NAME, TOPIC_NAME):
         return 'name'
     name = {float: 'number', int: 'integer', str: 'text', bool: 'true or false'}[hint]
     bounds = [

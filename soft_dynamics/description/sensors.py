@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..reader import NAME, quantity
+from ..reader import NAME, TOPIC_NAME, quantity
 
 Floats = tuple[float, ...]
 
@@ -14,7 +14,7 @@ Floats = tuple[float, ...]
 class Sensor:
     """A sensor and the frame it is mounted on."""
 
-    name: str = quantity(form=NAME)
+    name: str = quantity(form=TOPIC_NAME)
     kind: Literal['mocap', 'vive', 'fiber', 'ft'] = quantity()
     frame: str = quantity(form=NAME)
     position: Floats = quantity((0.0, 0.0, 0.0), unit='m', length=3)

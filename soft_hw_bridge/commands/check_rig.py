@@ -1,11 +1,12 @@
 """Check plausibility and speed of the virtual rig: prints the tables of docs/benchmarks/virtual_rig.md.
 
 Compares the plant with references that it was not built from: the equations of `soft_dynamics` and the results of Wang
-et al. Run `python -m soft_hw_bridge.commands.check_rig`.
+et al. Run `python -m soft_hw_bridge.commands.check_rig`; it has no options.
 """
 
 from __future__ import annotations
 
+import argparse
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -245,18 +246,25 @@ FALL = (
     'robot',
     'freedoms',
     'sag',
-    'model',
+    'sag, model',
     'tips apart',
     'settled in',
     'energy rises by',
     'slowest mode',
-    'model',
+    'slowest mode, model',
 )
-SWING = ('load', 'segment', 'f [Hz]', 'model', 'decay [1/s]', 'model', 'R²')
+SWING = ('load', 'segment', 'f [Hz]', 'f, model', 'decay [1/s]', 'decay, model', 'R²')
+ERROR = (
+    'load',
+    'tip raised by',
+    'mean error, plant against model',
+    'mean error, real arm against model, in the paper',
+)
 SPEED = ('robot', 'step', 'plant', 'rig', 'rig, elapsed', 'core in real time', 'real-time factor', 'slips')
 
 
-def main() -> None:
+def main(args: Sequence[str] | None = None) -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args(args)
     names = sd.robot_names()
     print('Fall of a robot on its side\n\n' + table(FALL, map(fall_row, names)))
     swings = {load: swing(load) for load in REPORTED}
@@ -266,7 +274,7 @@ def main() -> None:
         [f'{load:g} kg', f'{1e3 * x.raised:.0f} mm', f'{x.difference:.4f} rad', f'{REPORTED[load]:g} rad']
         for load, x in swings.items()
     ]
-    print(table(('load', 'tip raised by', 'plant against model', 'arm against model, in the paper'), rows))
+    print(table(ERROR, rows))
     print('Speed\n\n' + table(SPEED, map(speed_row, names)))
 
 

@@ -79,6 +79,11 @@ def test_three_mistakes_give_three_lines(tmp_path):
         ({'segments': [{**ARC, 'coordinates': 'difference'}]}, 'segments[0].lever: expected > 0'),
         ({'base': {'type': 'free'}}, 'base.mass: a free base needs mass and inertia'),
         (
+            {'sensors': [{'name': 'plate-1', 'kind': 'mocap', 'frame': 'a'}]},
+            'sensors[0].name: expected a name of 1 to 64 letters, digits and single _, with a letter first '
+            "(it is part of a topic), found 'plate-1'",
+        ),
+        (
             {'sensors': [{'name': 's', 'kind': 'mocap', 'frame': 'hand'}]},
             "sensors[0].frame: expected base, tip or a segment, found 'hand'",
         ),
