@@ -1,4 +1,4 @@
-"""pressure_bridge in this process: stops, commands and ends in states that a process is seldom in."""
+"""pressure_bridge in this process: stops, commands and shutdown in rare states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from soft_hw_bridge.nodes.pressure_bridge import PressureBridge
 
 @contextmanager
 def bridge(terminal: MpaTerminal | VtemTerminal, register_map: str) -> Iterator[tuple[PressureBridge, Any]]:
-    """The node, not configured, and the emulator of the terminal it is for."""
+    """The unconfigured node, and the emulated terminal it connects to."""
     emulator = ModbusEmulator(terminal)
     named = {
         'robot': 'pneumatic_arm',
@@ -38,7 +38,7 @@ def bridge(terminal: MpaTerminal | VtemTerminal, register_map: str) -> Iterator[
 
 
 def until_told(node: PressureBridge, line: str) -> None:
-    """Wait until the device process says this."""
+    """Wait until the device process reports this."""
     deadline = time.monotonic() + 30.0
     while node._device is None or line not in node._device.status().message:
         assert time.monotonic() < deadline, node._device and node._device.status()
@@ -50,7 +50,7 @@ def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(confi
     with bridge(MpaTerminal(), 'festo_mpa_vppm') as (node, _):
         if configured:
             node.trigger_configure()
-            until_told(node, 'vented: disarmed')  # one that still starts would be killed
+            until_told(node, 'vented: disarmed')  # a process that is still starting would be killed
         response = node._on_emergency_stop(None, Trigger.Response())
         assert response.success
         assert 'not active; the stop holds after activation' in response.message
@@ -74,11 +74,11 @@ def test_a_cleanup_does_not_wait_for_a_terminal_that_takes_long_to_start() -> No
             time.sleep(0.02)
         start = time.monotonic()
         node.trigger_cleanup()
-        assert time.monotonic() - start < 10.0  # of the 20 s that the map allows a start
+        assert time.monotonic() - start < 10.0  # of the 20 s that the map allows for a start
 
 
 def test_a_command_that_is_read_while_the_device_is_given_up_harms_nobody() -> None:
-    """The thread of the device reads commands until it has ended."""
+    """The thread of the device takes commands until it has ended."""
 
     class Reader:
         def read(self, _: bytes) -> Any:

@@ -154,9 +154,7 @@ def test_frozen_box_is_told(box, client):
     box.faults.frozen = True
     read_until(client, lambda _: client.status().level == ERROR)
     received = client.health.received
-    read_until(
-        client, lambda _: client.health.duplicate > 600
-    )  # the client has requested the stream again meanwhile
+    read_until(client, lambda _: client.health.duplicate > 600)  # with a new request of the stream meanwhile
     assert client.health.received == received
     box.faults.clear()
     read_until(client, lambda samples: samples)

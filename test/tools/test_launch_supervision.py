@@ -1,4 +1,4 @@
-"""tools/launch.py watches its nodes and leaves none behind."""
+"""tools/launch.py supervises its nodes and leaves no process behind."""
 
 from __future__ import annotations
 
