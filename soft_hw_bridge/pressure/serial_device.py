@@ -217,6 +217,9 @@ class SerialPressure:
         epoch, number, t_us, sequence = message.head
         held = message.values[: len(message.values) // 2]
         if epoch != self._epoch:
+            self._lease.check()  # after a loss of contact it vented by itself
+            if (t_us - self._t_us) % _NUMBERS > 1e6 * WATCHDOG_S:  # its clock jumped too
+                raise DeviceError('the device is in another epoch: it was reset')
             raise SetpointsChangedError(
                 'the device is in another epoch: it has vented or was reset, or another master uses it'
             )
