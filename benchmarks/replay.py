@@ -182,7 +182,9 @@ def main() -> None:
     parser.add_argument('--seconds', type=float, default=8.0, help='length of the motion [s]')
     parser.add_argument('--streams', nargs='+', choices=RATES, default=['poses', 'pressure'])
     parser.add_argument('--for-now', action='store_true', help='use estimators without at_samples')
-    parser.add_argument('--busy', type=int, default=0, help='number of computing processes beside it')
+    parser.add_argument(
+        '--busy', type=int, default=0, help='number of compute-bound processes to run meanwhile'
+    )
     options = parser.parse_args()
     rclpy.init()
     with tempfile.TemporaryDirectory() as folder:

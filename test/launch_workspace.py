@@ -110,7 +110,7 @@ class Running:
 def wait_until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
     while not condition():
-        assert time.monotonic() < end, 'waited in vain'
+        assert time.monotonic() < end, 'timed out'
         time.sleep(0.02)
 
 

@@ -93,7 +93,7 @@ def test_cited_works_are_listed() -> None:
         texts += re.findall(r'""".*?"""', (ROOT / file).read_text(encoding='utf-8'), re.DOTALL)
     cited |= {key for text in texts for key in PLACE.findall(text)}
     assert cited - keys == set()
-    assert keys - cited == set(), 'listed and never cited'
+    assert keys - cited == set(), 'listed but never cited'
 
 
 @pytest.mark.parametrize('name', FIGURES)

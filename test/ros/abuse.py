@@ -41,7 +41,7 @@ class Abuse:
     def begin(self) -> None:
         """Publish NaN states with current stamps, before all else: the node logs one venting reason a second."""
         states, _ = self._publishers[0]
-        self.node.spin_until(states.get_subscription_count, 'somebody who hears states')
+        self.node.spin_until(states.get_subscription_count, 'subscriber to states')
         for _ in range(30):
             message = SoftState(
                 names=list(ROBOT.coordinate_names), q=[math.nan] * ROBOT.nq, qd=[0.0] * ROBOT.nq

@@ -106,7 +106,7 @@ def test_a_killed_recorder_leaves_a_readable_bag(
         states.publish(state(k))
     client.spin_for(2.0)  # twenty flushes; one would do
     hint = 'no publisher of /stat yet, did you mean /state?'
-    client.spin_until(lambda: hint in recorder.stderr, 'word about the topic that is not there')
+    client.spin_until(lambda: hint in recorder.stderr, 'warning about the missing topic')
     assert 'no publisher of /state' not in recorder.stderr
     assert recorder.stop(signal.SIGKILL) == -signal.SIGKILL
     with open_bag(path) as bag:
@@ -150,7 +150,7 @@ def test_start_loop_and_clock(ros_process: Any, ros_client_node: Any, tmp_path: 
     params = {'bag': str(made_bag(tmp_path / 'run')), 'start': 0.3, 'loop': True, 'clock': 100.0, 'rate': 0.5}
     params |= {'delay': DELAY, 'topics': ['state']}
     player = ros_process(PLAYER, params=params)
-    client.spin_until(lambda: indices(played).count(49) >= 2, 'the end for the second time', 60.0)
+    client.spin_until(lambda: indices(played).count(49) >= 2, 'second end of the bag', 60.0)
     assert player.stop() == 0
     order = indices(played)
     end = order.index(49) + 1

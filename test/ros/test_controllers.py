@@ -250,7 +250,7 @@ def test_the_other_controller_takes_over_without_a_bump(
     change(node, CONFIGURATION, 'deactivate')
     arm.commands.clear()
     change(node, TASK, 'activate')
-    node.spin_until(lambda: len(arm.commands) > 20, 'commands of the other')
+    node.spin_until(lambda: len(arm.commands) > 20, 'commands of the other controller')
     assert max(np.max(np.abs(np.array(c.pressure) - before)) for c in arm.commands) < 2e3, second.stderr
     assert {c.source for c in arm.commands} == {f'/{TASK}'}  # so that the bridge knows the source
 

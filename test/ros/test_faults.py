@@ -278,7 +278,7 @@ def until_told(bench: Bench, case: Case, before: int, start: float) -> float:
     listener = bench.listeners[case.device]
     if case.counter or case.level is not None:
         return listener.until_told(lambda status: case.is_told(status, before), start, f'diagnosis of {case}')
-    bench.node.spin_until(lambda: listener.messages_since(start), 'messages while it lasts')
+    bench.node.spin_until(lambda: listener.messages_since(start), 'messages during the fault')
     return time_to_seconds(listener.messages_since(start)[0].header.stamp)
 
 
@@ -293,11 +293,11 @@ def while_it_lasts(bench: Bench, case: Case, told: float) -> None:
     node, listener = bench.node, bench.listeners[case.device]
     others = bench.others if case.device != 'mocap' or 'untracked' in case.fault else bench.listeners['ft']
     others.messages.clear()
-    node.spin_until(lambda: others.messages_since(told + 0.2), 'messages of others while it lasts')
+    node.spin_until(lambda: others.messages_since(told + 0.2), 'messages of other devices during the fault')
     if case.is_mute:
         assert listener.messages_since(told) == []
     else:
-        node.spin_until(lambda: len(listener.messages_since(told)) > 10, 'messages while it lasts')
+        node.spin_until(lambda: len(listener.messages_since(told)) > 10, 'messages during the fault')
     if 'clock_jump_s' in case.fault:
         age = time.time() - time_to_seconds(listener.messages[-1].header.stamp)
         assert 0.0 <= age < 0.1 * JUMP['clock_jump_s']

@@ -134,7 +134,7 @@ def test_a_node_lives_on_and_tells(
         return {BODY.sub(r'\1/BODY/pose', topic): (topic, kinds[0]) for topic, kinds in found}
 
     client.spin_until(
-        lambda: topics().keys() == HEARD[name], 'all its topics in the graph'
+        lambda: topics().keys() == HEARD[name], 'all topics of the node in the graph'
     )  # may arrive later
     for topic, kind in sorted(topics().values()):
         qos = QoSProfile(depth=100, reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST)

@@ -42,6 +42,6 @@ def test_the_predictive_law_brings_the_tip_to_a_pose(ros_client_node: Any, tmp_p
             return bool(np.linalg.norm(np.array(tip_W) - wanted_W) < NEAR)
 
         assert not is_there()
-        loop.until(is_there, 'tip at the pose')
+        loop.until(is_there, 'tip to reach the pose')
         loop.check()
     assert 'Traceback' not in ''.join(simulation.lines)

@@ -149,7 +149,7 @@ def test_a_publisher_that_writes_another_name_as_frame_id_is_not_followed(
         rival.publish(message)
         return 'vented: commands from two publishers' in listener.status.message
 
-    node.spin_until(told, 'word of two publishers')
+    node.spin_until(told, 'report of two publishers')
     until(node, valves, 0.0, 'venting')
     assert stays_vented(node, valves, 1.0)  # the rival is silent now; the commander keeps commanding
     node.destroy_publisher(rival)
@@ -200,7 +200,7 @@ def test_a_successor_whose_numbers_follow_by_chance_waits_for_an_activation(
             successor.publish(message)
         return 'commands from two publishers' in listener.status.message
 
-    listener.node.spin_until(told, 'word of two publishers')
+    listener.node.spin_until(told, 'report of two publishers')
     assert stays_vented(listener.node, valves, 1.0)
 
 
@@ -211,12 +211,12 @@ def test_a_forgotten_second_bridge_is_told_on_both_sides_and_vents(
     bridge, commander = attacked
     second = ros_process(BRIDGE, params(valves, rate=RATE), env={'ROS_DOMAIN_ID': own_domain()})
     line = 'another master writes to it'
-    listener.node.spin_until(lambda: line in bridge.stderr, 'word of another master')
+    listener.node.spin_until(lambda: line in bridge.stderr, 'report of another master')
     until(listener.node, valves, 0.0, 'venting')
     commander.ask(0.0)
     listener.node.spin_until(lambda: 'following commands' in listener.status.message, 'following zero')
     commander.ask(FILLED)  # this write changes what the second one holds
-    listener.node.spin_until(lambda: line in second.stderr, 'word of another master')
+    listener.node.spin_until(lambda: line in second.stderr, 'report of another master')
     second.stop()
     comes_back(commander, listener, valves)  # after many changes the bridge may have given up
 

@@ -204,7 +204,7 @@ def test_a_silent_rig_has_no_state(ros_process: Any, rig: Rig, finger: Path) -> 
     count = len(rig.states)
     rig.client.spin_for(0.5)
     assert len(rig.states) == count
-    rig.client.spin_until(lambda: 'no sample' in rig.values().get('message', ''), 'the verdict of silence')
+    rig.client.spin_until(lambda: 'no sample' in rig.values().get('message', ''), 'report of the silence')
 
 
 @pytest.mark.parametrize('method', ['model', 'differentiator'])

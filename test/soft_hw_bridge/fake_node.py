@@ -98,7 +98,7 @@ class FakeNode:
         self.firmware.measure([round(min(max(p, -1e9), 1e9)) for p in told.tolist()])
         answer = self.firmware.feed(data, self._now_us())
         messages = MessageStream(CODEC).feed(data)
-        assert messages or self.firmware.times_set == count, 'it obeyed a damaged message'
+        assert messages or self.firmware.times_set == count, 'accepted a damaged message'
         for message in messages:
             if message.kind == 'S' and self.firmware.times_set > count:
                 self.contact_t = self.world.boot

@@ -15,7 +15,7 @@ from test_air_path import Stop
 
 from soft_hw_bridge.emulators import serial as emulator
 from soft_hw_bridge.emulators.serial import SerialEmulator
-from soft_hw_bridge.errors import DeviceError, SetpointsChangedError, MalformedPacket
+from soft_hw_bridge.errors import DeviceError, MalformedPacket, SetpointsChangedError
 from soft_hw_bridge.pressure.guard import PressureLimits
 from soft_hw_bridge.pressure.serial_device import SerialConfig, SerialPressure, _UnwrappedClock
 from soft_hw_bridge.pressure.serial_protocol import (
@@ -222,7 +222,7 @@ def test_device_with_too_few_channels_is_named(bench):
 def test_a_device_that_holds_set_points_when_told_to_vent_is_refused(bench):
     bench.port.close()
     bench.node.damage = lambda answer: BinaryCodec().encode(Message('P', vented(answer), (0, 1, 0, 0) * 2))
-    with pytest.raises(DeviceError, match='told to vent but still holds set points'):
+    with pytest.raises(DeviceError, match='still holds set points after a command to vent'):
         bench.port.open()
 
 

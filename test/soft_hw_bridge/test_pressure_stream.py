@@ -113,7 +113,7 @@ def test_bad_commands_vent(valves, stream, bad):
 def test_names_may_come_in_any_order_but_must_be_the_robots():
     assert in_order(NAMES[::-1], [1.0, 2.0, 3.0], NAMES) == (3.0, 2.0, 1.0)
     for names in (['left', 'right', 'top'], NAMES[:2], [*NAMES[:2], NAMES[0]]):
-        with pytest.raises(ValueError, match='other chambers than those of the robot'):
+        with pytest.raises(ValueError, match='must name every chamber of the robot once'):
             in_order(names, [0.0] * len(names), NAMES)
     with pytest.raises(ValueError, match='2 pressures for 3 names'):
         in_order(NAMES, [0.0] * 2, NAMES)
