@@ -6,7 +6,7 @@ A made bag stands for the rig. It is played to an estimator with `at_samples` wh
 states. That bag is played to a second estimator, and its states are compared with the recorded ones, stamp by stamp.
 With --for-now both estimators are ordinary ones, which predict each state to its time of publication. Their stamps
 differ, so the states are interpolated linearly. The motion in the bag is known, so the errors of both estimators are
-printed too. --busy N runs N computing processes beside them while a bag is played.
+printed too. --busy N runs N compute-bound processes while a bag is played.
 """
 
 from __future__ import annotations

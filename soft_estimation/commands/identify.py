@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
         'the same factor; repeatable; default: stiffness and damping of every segment',
     )
     made.add_argument(
-        '--output', type=Path, help='new robot file; default: <robot>_identified.yaml beside the old one'
+        '--output', type=Path, help='new robot file; default: <robot>_identified.yaml next to the old one'
     )
     made.add_argument('--window', type=float, default=10.0, help='length of free runs [s]; default 10')
     made.add_argument(

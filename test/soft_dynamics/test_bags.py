@@ -325,7 +325,7 @@ def test_where_metadata_are_those_of_another_tool_the_storage_is_believed(
         assert list(bag.messages()) == written
         assert bag.counts == {'/state': 20, '/note': 4}
         assert bag.duration == pytest.approx(0.019, abs=1e-6)
-    reason = 'metadata.yaml and storage disagree on /note, /state; the storage is believed'
+    reason = 'metadata.yaml and storage disagree on /note, /state; using the storage'
     assert said == [f'bag {tmp_path / "run"}: {reason}']
 
 
