@@ -93,7 +93,7 @@ def recordings_of(robot: Robot, options: argparse.Namespace) -> list[Recording]:
     found = []
     for k, path in enumerate(options.recordings):
         if path.suffix != '.npz':
-            with open_bag(path, say):  # may have to finish first, and says so
+            with open_bag(path, say):  # repairs the bag if needed, with a message
                 pass
         with ProgressBar(f'reading {k + 1}/{len(options.recordings)}') as bar:
             if path.suffix == '.npz':

@@ -281,7 +281,7 @@ def test_box_fuzzed_through_poll() -> None:
             taken += len(samples)
             assert all(math.isfinite(x) for sample in samples for x in (*sample.force, *sample.torque))
             assert client.status().message
-            client._is_stale = k % 3 == 0  # the page is read again
+            client._is_stale = k % 3 == 0  # makes the client request the page again
         assert client.health.malformed > 100
         assert taken > 10
         client.close()
