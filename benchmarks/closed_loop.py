@@ -33,7 +33,7 @@ controller, model and the listener that measures are separate processes on one c
 follows Wang's figure of eight repeatedly. If states come too late it vents; the last line says how often.
 
 The latency of a frame begins when its packet is on the network and ends when the DDS of another process has the
-command. If the virtual Motive was held up after it stamped a frame, the time counts from when the packet would have
+command. If the virtual Motive was delayed after it stamped a frame, the time counts from when the packet would have
 been sent: the stamp plus the shortest time of all frames from stamp to socket. A stage ends when DDS gets the message
 from its node: the poses of that frame, the first state begun after them, the next command. CPU is user and system
 time, of one core.

@@ -57,7 +57,7 @@ class Ear:
 class Listener:
     """Reads poses, states and commands, and the packets as a second client of the virtual Motive.
 
-    The DDS participant for commands stands for the next node of the loop and has its real-time priority, 0 if none. A
+    The DDS participant for commands takes the place of the loop's next node, with its real-time priority (0: none). A
     second participant at low priority reads poses and states, whose times are in the messages.
     """
 

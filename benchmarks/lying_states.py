@@ -117,7 +117,7 @@ def frozen_poses() -> PoseLie:
 
 
 def mirrored_poses() -> PoseLie:
-    """Return a lie that mirrors the world at the plane x = 0, as a wrong choice of axes does."""
+    """Return a fault that mirrors the world at the plane x = 0, like a wrong choice of axes."""
     mirror = np.diag([-1.0, 1.0, 1.0, 1.0])
     return lambda t, X_WS: {name: mirror @ X @ mirror for name, X in X_WS.items()}
 
@@ -171,7 +171,7 @@ def off_by(robot: Robot, spread: float, tip_load: float = 0.0, seed: int = 3) ->
 
 
 class Rig:
-    """A plant, its tracked bodies, an estimator for lies of poses, and a control loop."""
+    """A plant, its tracked bodies, an estimator for tests with false poses, and a control loop."""
 
     def __init__(self, plant: Robot, model: Robot, lie: Lie, seed: int = 0) -> None:
         self.plant, self.model, self.lie, self.t = plant, model, lie, 0.0

@@ -1,7 +1,7 @@
 """Why identified springs and dampers of the virtual rig differ from its file: python -m benchmarks.recovery_causes
 
 The plant of the rig is released from three poses in lock-step, without noise, and Wang's method identifies springs and
-dampers. Compared are plants with three cuts and one cut per segment, and models with the mass of a segment at its end,
+dampers. The table compares plants with three cuts and one cut per segment, and models with a segment's mass at its end,
 as in the paper and the file, or with half of it at the joint, closer to the uniform mass of the plant.
 """
 

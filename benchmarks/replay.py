@@ -6,7 +6,7 @@ A made bag stands for the rig. It is played to an estimator with `at_samples` wh
 states. That bag is played to a second estimator, and its states are compared with the recorded ones, stamp by stamp.
 With --for-now both estimators are ordinary ones, which predict each state to its time of publication. Their stamps
 differ, so the states are interpolated linearly. The motion in the bag is known, so the errors of both estimators are
-printed too. --busy N runs N computing processes beside them while a bag is played.
+printed too. --busy N runs N compute-bound processes while a bag is played.
 """
 
 from __future__ import annotations
@@ -182,7 +182,9 @@ def main() -> None:
     parser.add_argument('--seconds', type=float, default=8.0, help='length of the motion [s]')
     parser.add_argument('--streams', nargs='+', choices=RATES, default=['poses', 'pressure'])
     parser.add_argument('--for-now', action='store_true', help='use estimators without at_samples')
-    parser.add_argument('--busy', type=int, default=0, help='number of computing processes beside it')
+    parser.add_argument(
+        '--busy', type=int, default=0, help='number of compute-bound processes to run meanwhile'
+    )
     options = parser.parse_args()
     rclpy.init()
     with tempfile.TemporaryDirectory() as folder:

@@ -18,7 +18,7 @@ class Stamped(NamedTuple):
 class InOrder:
     """Holds each sample until one arrives that is newer by `hold` [ns]; orders samples of the same time by name.
 
-    A sample that arrives later than that comes out at once, out of order. A stamp more than `leap` [ns] ahead of all
+    A sample that arrives even later leaves the buffer at once, out of order. A stamp more than `leap` [ns] ahead of all
     others raises ValueError until its source confirms it with a second one.
     """
 

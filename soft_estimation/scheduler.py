@@ -86,7 +86,7 @@ class Scheduler:
             raise ValueError(f'stamp is {ahead:.3f} s ahead of the clock')
         if self._at_samples:
             in_order = self._in_order.add(sample.stamp_ns, sample.name, sample)
-            return (self._in_turn(each.sample) for each in in_order)  # lazy, since feeding one may start over
+            return (self._in_turn(each.sample) for each in in_order)  # lazy: a sample may reset the filter
         if self.start_ns is None:
             self.start_ns = now_ns
         t = self.seconds(sample.stamp_ns)

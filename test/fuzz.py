@@ -1,4 +1,4 @@
-"""Damage packets in every way a network or an enemy does."""
+"""Damage packets in every way a network or an attacker can."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def refusals(decode: Callable[[bytes], object], valid: Sequence[bytes]) -> float
 
 
 def growth(feed: Callable[[bytes], object], packets: Iterator[bytes], warm_up: int) -> int:
-    """Feed all packets; return the bytes that those after the first `warm_up` have left allocated."""
+    """Feed all packets; return the bytes that remain allocated after the first `warm_up` packets."""
     for _ in range(warm_up):
         feed(next(packets))
     tracemalloc.start()
@@ -59,7 +59,7 @@ def growth(feed: Callable[[bytes], object], packets: Iterator[bytes], warm_up: i
 
 
 def fuzz_count(short: int, long: int) -> int:
-    """Return how many random inputs a test takes: `short` in `make test`, `long` in `make test-long`."""
+    """Return the number of random inputs: `short` in `make test`, `long` in `make test-long`."""
     return long if os.environ.get('SOFT_ROBOT_LONG') else short
 
 
@@ -111,7 +111,7 @@ NASTY = (
 
 
 def spoiled_documents(valid: Sequence[bytes], count: int, seed: int = 1) -> Iterator[bytes]:
-    """Yield damaged documents: lines twice, in other places, or away; words that are nasty; and what `damaged` does."""
+    """Yield damaged documents: lines repeated, moved or removed, hostile words, and the results of `damaged`."""
     rng, bytewise = random.Random(seed), damaged(valid, count, seed)
     for i in range(count):
         text = rng.choice(valid).decode()

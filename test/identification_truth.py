@@ -1,4 +1,4 @@
-"""Recordings made by a model whose numbers are known, for the tests of `identify`."""
+"""Recordings of a model with known parameters, for the tests of `identify`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from soft_estimation.recordings.recording import Recording
 
 
 def recorded(robot, t, pressure, *, q0=None, noise=1e-3, bandwidth=8.0, shown=None, force_noise=None, seed=0):
-    """A motion from rest with white noise on q; `shown` are the pressures that the recording has, if others."""
+    """A motion from rest with white noise on q; `shown` replaces the recorded pressures."""
     rng = np.random.default_rng(seed)
     motion = robot.simulate(robot.rest if q0 is None else q0, np.zeros(robot.nq), pressure, t, step=2e-3)
     q, wrench = motion.q + noise * rng.standard_normal(motion.q.shape), None
@@ -29,18 +29,18 @@ def recorded(robot, t, pressure, *, q0=None, noise=1e-3, bandwidth=8.0, shown=No
 
 
 def rectangle(t, size, lag=0.02):
-    """One chamber stepped to `size` [Pa] and back."""
+    """Pressures [Pa] of one chamber stepped to `size` and back."""
     return follow_evenly(np.where((t > 0.1) & (t < 0.6 * t[-1]), size, 0.0)[:, None], t[1] - t[0], lag)
 
 
 def wrong(robot: Description, **factors: float) -> Description:
-    """The robot with fields of all its segments off by a factor: stiffness=1.8."""
+    """The robot with fields of all segments scaled by a factor: stiffness=1.8."""
     keys = [f'*.{field}' for field in factors]
     return apply(robot, select(robot, keys), np.log(list(factors.values())))
 
 
 def deviations(found, truth: Description):
-    """Of every unknown: found over true, less one."""
+    """Relative error of every unknown."""
     true = select(truth, [parameter.key for parameter in found.parameters])
     return {
         p.key: value / t.shown - 1.0 for p, value, t in zip(found.parameters, found.values, true, strict=True)

@@ -1,4 +1,4 @@
-"""A package of stand-in nodes and the means to launch them with tools/launch.py."""
+"""A package of stand-in nodes, and functions to launch them with tools/launch.py."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCH = [sys.executable, str(ROOT / 'tools' / 'launch.py')]
 FILES = Path(__file__).parent / 'tools' / 'launch_files'
-PATIENCE = 30.0  # [s] nothing here takes that long
+PATIENCE = 30.0  # [s] longer than any step here
 
 
 class Workspace:
-    """An ament prefix with the package `fake_robot`, and launch files to start its nodes."""
+    """An ament prefix with the package `fake_robot`, and launch files that start its nodes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -82,12 +82,12 @@ class Workspace:
 
 
 def _hear_hang_ups() -> None:
-    """Undo what `nohup make test` hands down: the runner rightly leaves a signal alone that it is told to ignore."""
+    """Restore the signals that `nohup make test` ignores: children inherit this, and the runner respects it."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class Running:
-    """The runner while it runs."""
+    """The running launcher."""
 
     def __init__(self, process: subprocess.Popen[bytes], output: Path) -> None:
         self.process = process
@@ -98,7 +98,7 @@ class Running:
         return self._output.read_text()
 
     def reports(self, count: int) -> dict[str, dict[str, Any]]:
-        """Wait until so many nodes have reported, and return label -> report."""
+        """Wait until this many nodes have reported; return label -> report."""
         wait_until(lambda: len(reports(self.output)) >= count)
         return reports(self.output)
 
@@ -110,7 +110,7 @@ class Running:
 def wait_until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
     while not condition():
-        assert time.monotonic() < end, 'waited in vain'
+        assert time.monotonic() < end, 'timed out'
         time.sleep(0.02)
 
 
@@ -129,6 +129,6 @@ def is_running(pid: int) -> bool:
 
 
 def node(arguments: str = '', attributes: str = '', content: str = '') -> str:
-    """Return the element of a node that shows its stdout."""
+    """Return the element of a node that prints to stdout."""
     start = f'<node pkg="fake_robot" exec="talker" output="screen" args="{arguments}" {attributes}>'
     return f'{start}{content}</node>'

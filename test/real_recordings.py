@@ -1,7 +1,7 @@
-"""Where tests find the recordings of real robots; docs/real_data.md says how to get them.
+"""Locate recordings of real robots; docs/real_data.md says how to get them.
 
-The folder is $SOFT_ROBOT_DATA, or `shared/data` beside the project, with one subfolder per robot. Without it the tests
-are skipped.
+The folder is $SOFT_ROBOT_DATA, or `shared/data` beside the project, with one subfolder per robot. Without it pytest
+skips the tests.
 """
 
 from __future__ import annotations

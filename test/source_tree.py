@@ -1,4 +1,4 @@
-"""The repository seen as text: its modules and what they import."""
+"""The repository as text: its modules and their imports."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ PACKAGES = ('soft_dynamics', 'soft_estimation', 'soft_control', 'soft_hw_bridge'
 
 
 class Import(NamedTuple):
-    """An import statement: where it stands and the dotted name it asks for."""
+    """An import statement: its place and the dotted name that it imports."""
 
     file: Path  # relative to the root
     line: int
     name: str
-    lazy: bool  # inside a function: executed on call, not on import
+    lazy: bool  # inside a function: runs on call, not on import
 
     @property
     def top(self) -> str:
@@ -35,7 +35,7 @@ def modules(*folders: str) -> list[Path]:
 
 @cache
 def imports(file: Path) -> list[Import]:
-    """Return what a file of the repository imports; `from a import b` counts as a.b, for b may be a module."""
+    """Return the imports of a file of the repository; `from a import b` counts as a.b, since b may be a module."""
     return list(imports_of(ast.parse((ROOT / file).read_text(encoding='utf-8')), file))
 
 

@@ -1,4 +1,4 @@
-"""The rules on who may import whom, read from the source text."""
+"""Import rules of the packages, read from the source text."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ ROS = re.compile(
     r'rclpy|soft_robot_suite|launch|launch_ros|tf2_\w+|tf_transformations|transforms3d|'
     r'ament_index_python|\w+_(msgs|srvs|interfaces)'
 )
-BOTTOM = {'numpy', 'scipy', 'numba', 'yaml'}  # all that soft_dynamics stands on
-BAGS = Path('soft_dynamics', 'bags')  # which also stands on the library for bags
+BOTTOM = {'numpy', 'scipy', 'numba', 'yaml'}  # all dependencies of soft_dynamics
+BAGS = Path('soft_dynamics', 'bags')  # also depends on the bag library
 KERNELS = 'soft_dynamics.kernels'
-ROTATIONS = 'soft_dynamics.geometry.so3'  # compiled, too; lies with the formulas of poses and curves
+ROTATIONS = 'soft_dynamics.geometry.so3'  # also compiled; part of the formulas of poses and curves
 MODEL = 'soft_dynamics.model'
 MAX_LINES, MAX_AT_ROOT = 600, 10
 
 
 def is_shell(name: str) -> bool:
-    """Whether a dotted module belongs to the ROS shells around the cores."""
+    """Return whether a dotted module belongs to the ROS layer around the cores."""
     return name.split('.')[1:2] == ['nodes'] or name.split('.')[:2] == ['soft_dynamics', 'ros']
 
 
@@ -64,7 +64,7 @@ def test_soft_dynamics_stands_on_numerics_only() -> None:
 
 
 def package_of(found: Import) -> str:
-    """The folder in which the module lies that an import asks for, or asks a name of."""
+    """Return the folder of the module that an import names, or of the module that contains the imported name."""
     parts = found.name.split('.')
     while not ROOT.joinpath(*parts).with_suffix('.py').is_file() and not ROOT.joinpath(*parts).is_dir():
         parts.pop()

@@ -1,4 +1,4 @@
-"""The pages hold together: links lead somewhere, cited works are listed, formulas survive Markdown."""
+"""The pages are consistent: links resolve, cited works are listed, formulas survive Markdown."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_inline_formulas_have_nothing_that_markdown_takes_for_its_own(page: Path
 
 @pytest.mark.parametrize('page', ALL, ids=lambda page: page.stem)
 def test_commands_run_outside_the_environment(page: Path) -> None:
-    """As the reader types them, in the root, after `make setup`."""
+    """Commands that a reader types in the root folder after `make setup`."""
     text = re.sub(r'<!--.*?-->', '', page.read_text(encoding='utf-8'))
     for line in text.splitlines():
         for before, module in COMMAND.findall(line):
@@ -75,7 +75,7 @@ def texts_of(file: Path) -> list[str]:
 
 
 def test_messages_of_the_glossary_are_those_of_the_code() -> None:
-    """Numbers and <placeholders> aside; `vented: ` stands before the reason."""
+    """Apart from numbers and <placeholders>; `vented: ` precedes the reason."""
     text = (ROOT / 'docs' / 'glossary.md').read_text(encoding='utf-8')
     rows = re.findall(r'^\| (`.*?) \|', text.partition('## Words in messages')[2], re.MULTILINE)
     messages = [message for row in rows for message in re.findall(r'`([^`]+)`', row)]
@@ -93,7 +93,7 @@ def test_cited_works_are_listed() -> None:
         texts += re.findall(r'""".*?"""', (ROOT / file).read_text(encoding='utf-8'), re.DOTALL)
     cited |= {key for text in texts for key in PLACE.findall(text)}
     assert cited - keys == set()
-    assert keys - cited == set(), 'listed and never cited'
+    assert keys - cited == set(), 'listed but never cited'
 
 
 @pytest.mark.parametrize('name', FIGURES)

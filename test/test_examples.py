@@ -1,4 +1,4 @@
-"""The examples run, are short, say what they are about, and print what the pages say they print."""
+"""The examples run, are short, state their purpose, and print what the pages promise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILES = sorted((ROOT / 'examples').glob('*.py'))
 MAX_LINES = 100
 UNIT = re.compile(r'\d.*(\brad\b|\bm\b|\bmm\b|\bN\b|\bHz\b|\bkg\b|\bs\b|%|rad/s\^2|real time)')
 
-# Options that make an example quick, and what it must print.
+# Options that make an example quick, and its expected output.
 QUICK = {
     'bending_actuator_step': (['--seconds', '1.5'], 'rings at 5.9'),
     'compare_placements': (['--seconds', '0.02'], 'floating_actuator  distributed    0.0%    7.83  10.26'),

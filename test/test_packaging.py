@@ -1,4 +1,4 @@
-"""The package files agree with the code: dependencies, executables, interfaces, installed places."""
+"""The package files agree with the code: dependencies, executables, interfaces, installed files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# Modules whose distribution bears another name, and Python distributions whose rosdep key does.
+# Modules whose distribution has another name, and distributions whose rosdep key has another name.
 DISTRIBUTIONS = {'yaml': 'pyyaml', 'serial': 'pyserial'}
 ROSDEP = {'pyyaml': 'python3-yaml', 'pyserial': 'python3-serial'}
 PIP_KEYS = {'mujoco', 'rosbags'}
@@ -31,7 +31,7 @@ WITHOUT_KEY = {
     'openvr',
     'optuna',
     'pysurvive',
-}  # unknown to rosdep: imported when used, or by an emulator of the device
+}  # unknown to rosdep: imported on use, or by an emulator of the device
 ROS_PACKAGES = {'rclpy', 'ament_index_python', 'tf_transformations'}
 INTERFACES = sorted([*ROOT.glob('msg/*.msg'), *ROOT.glob('srv/*.srv')])
 
@@ -45,7 +45,7 @@ def manifest() -> Package:
 
 
 def third_party_imports() -> dict[str, list[str]]:
-    """Return what the packages import from elsewhere, each module with the places where it is not lazy."""
+    """Return the external imports of the packages, each module with the places that import it eagerly."""
     found: dict[str, list[str]] = {}
     for item in (item for file in modules(*PACKAGES) for item in imports(file)):
         if item.top not in {*PACKAGES, 'soft_robot_suite', *sys.stdlib_module_names}:
@@ -105,7 +105,7 @@ def test_ros_wheels_are_pinned_and_agree_with_pyproject() -> None:
 
 
 def executables(package: str) -> dict[str, str]:
-    """Return the executables of a package as it declares them: name to module:function."""
+    """Return the declared executables of a package: name to module:function."""
     config = configparser.ConfigParser()
     config.read(ROOT / package / 'setup.cfg')
     lines = config['options.entry_points']['console_scripts'].split('\n')[1:]
@@ -146,7 +146,7 @@ RESOURCES = (
 
 
 def share_folder_seen_from(folder: Path) -> Path:
-    """Return the share folder that a fresh Python finds when the packages come from `folder`."""
+    """Return the share folder that a new Python process finds when the packages come from `folder`."""
     env = {**os.environ, 'PYTHONPATH': str(folder)}
     command = [sys.executable, '-c', RESOURCES]
     return Path(
@@ -211,7 +211,7 @@ def test_package_xml_names_no_ros_package_that_nobody_imports() -> None:
 
 
 def copy_of_tracked_files(target: Path) -> Path:
-    """Copy what pip needs to build; a build in place would leave its folders in the repository."""
+    """Copy the files that pip needs to build; a build in place would leave its folders in the repository."""
     for name in (*PACKAGES, 'robots', 'config', 'msg'):
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, target / name)

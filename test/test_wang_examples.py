@@ -1,4 +1,4 @@
-"""Wang's experiments run as commands, are short, and say what they are about; short runs are held to figures."""
+"""Wang's experiments run as commands, are short and state their purpose; short runs reach their figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kind of sensor that the suite does not have: a resistive strip on a segment, which measures one bend of it."""
+"""A sensor kind that the suite lacks: a resistive strip on a segment, which measures one of its bends."""
 
 from __future__ import annotations
 

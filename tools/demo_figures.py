@@ -61,7 +61,7 @@ class Eight:
 
 
 class Star:
-    """A five-pointed star of the tip; all segments bend alike in each pose.                        [Wang, sec. IV-C]"""
+    """A five-pointed star of the tip; all segments bend equally in each pose.                     [Wang, sec. IV-C]"""
 
     name, law = 'star', 'task'
 

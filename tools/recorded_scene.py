@@ -36,7 +36,7 @@ class RecordedScene:
 
     def __init__(self, path: Path, robot: sd.Robot) -> None:
         self.robot = robot
-        with open_bag(path, say):  # may repair the bag first, and says so
+        with open_bag(path, say):  # repairs the bag if needed, with a message
             pass
         with ProgressBar('reading') as bar:
             self.recording: Recording = read_recording(path, robot, RATE, 'auto', 10.0, bar)

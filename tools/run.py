@@ -65,7 +65,7 @@ def _prepend(env: dict[str, str], name: str, paths: list[Path]) -> None:
 def own_domain() -> str:
     """Claim a ROS domain for this process and its children, and return its number.
 
-    The claim is an abstract socket, which the kernel drops when the last holder ends, for whatever reason.
+    The claim is an abstract socket, which the kernel drops when the last holder ends, even by a kill.
     """
     for domain in DOMAINS:
         claim = socket.socket(socket.AF_UNIX)

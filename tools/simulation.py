@@ -30,7 +30,7 @@ class Ended(Exception):
 
 
 class Simulation:
-    """The launched nodes and their fate; `arguments` are those of the launch file.
+    """The launched nodes and their fate; `arguments`: for the launch file.
 
     tell: called with one line when a node dies and when it has restarted.
     """

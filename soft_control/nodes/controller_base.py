@@ -219,7 +219,7 @@ class ControllerNode(ManagedNode):
         try:
             stamp_ns, (_, _, names, _), (q, qd, *_) = self._read_state.read(data)
             if names != self.robot.coordinate_names or not q.size == qd.size == self.robot.nq:
-                raise ValueError(f'the coordinates are not those of {self.robot.name}')
+                raise ValueError(f'the coordinates do not belong to {self.robot.name}')
         except ValueError as error:
             self.refusals.add('state', error)
             return
@@ -250,7 +250,7 @@ class ControllerNode(ManagedNode):
         self._cycle(t)
 
     def _cycle(self, t: float) -> None:
-        """Run one cycle at time t, that of the last `look`, and publish its command."""
+        """Run one cycle at t, the time of the last `look`, and publish its command."""
         if not self.active:
             return
         memory = self.loop.step(t)
@@ -283,7 +283,7 @@ class ControllerNode(ManagedNode):
         """Remember the command of another controller; ValueError if it is invalid."""
         (_, names, *_), (pressure,) = message.texts, message.arrays
         if names != self.robot.chamber_names or pressure.size != len(names):
-            raise ValueError(f'the chambers are not those of {self.robot.name}')
+            raise ValueError(f'the chambers do not belong to {self.robot.name}')
         limits = self.loop.limits
         most = _SENSIBLE * max(limits.pressure_max, -limits.pressure_min)
         if not np.all(np.abs(pressure) <= most):

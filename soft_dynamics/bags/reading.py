@@ -106,7 +106,7 @@ def open_bag(path: str | Path, say: Callable[[str], None] = lambda _: None) -> I
         with _damage(path):
             reader = stack.enter_context(AnyReader(_readable(path, say, stack)))
         if reader.disagreement:
-            say(f'bag {path}: {one_line(reader.disagreement, 1000)}; the storage is believed')
+            say(f'bag {path}: {one_line(reader.disagreement, 1000)}; using the storage')
         yield Bag(path, reader)
 
 
@@ -134,7 +134,7 @@ def _readable(path: Path, say: Callable[[str], None], stack: ExitStack) -> Path:
 
 
 def _unpacked(path: Path, metadata: Any, stack: ExitStack) -> Path:
-    """The bag, or an unpacked copy beside it if its files are packed; `stack` removes the copy."""
+    """The bag, or an unpacked copy next to it if its files are compressed; `stack` removes the copy."""
     told = metadata['rosbag2_bagfile_information']
     if str(told.get('compression_mode')).lower() != 'file' or told.get('compression_format') != 'zstd':
         return path

@@ -25,7 +25,7 @@ def unfinished(path: Path) -> Path | None:
 def repair(path: Path, file: Path) -> int:
     """Finish an unfinished bag; return its number of messages.
 
-    New files are written beside the old ones and replace them when complete, metadata last. A kill in between leaves
+    The new files replace the old ones when complete, metadata last. A kill in between leaves
     the bag unfinished as before.
     """
     try:

@@ -62,7 +62,7 @@ class _Ended(NamedTuple):
 
 
 class BagWriter:
-    """A new bag. `flush` saves everything written so far; a lock tells readers that the bag is being recorded.
+    """A new bag. `flush` saves everything written so far; a lock file shows readers that a recorder is writing the bag.
 
     If the disk is full, the call raises BagError, and the bag ends with metadata, so that any reader can read the
     flushed messages.

@@ -1,4 +1,4 @@
-"""Publish the state predicted by the model, beside the measured state."""
+"""Publish the state predicted by the model, for comparison with the measured state."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def arc_from_pose(X_BT: Any, length: float | None = None) -> Fit:
     The rotation gives the bend; the position gives the length and, beyond half a turn, the direction. Limit: a bend
     below 2 pi.
     """
-    from ..geometry.se3 import as_pose  # compiled: whoever only reads robot files need not wait for it
+    from ..geometry.se3 import as_pose  # compiled; a program that only reads robot files does not need it
 
     X = as_pose('X_BT', X_BT)
     bend, rotation_error, _ = _bend(X[..., :3, :3])

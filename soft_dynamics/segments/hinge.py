@@ -77,7 +77,7 @@ class Hinge(Segment):
 
 def hinge_from_pose(X_BT: Any, length: float, offset: float = 0.0, near: float = 0.0) -> Fit:
     """Return theta of a hinge about z followed by a link along y, the turn nearest to `near` [rad]. [Godage, eq. 1]"""
-    from ..geometry import so3  # compiled: whoever only reads robot files need not wait for them
+    from ..geometry import so3  # compiled; a program that only reads robot files does not need them
     from ..geometry.se3 import as_pose
 
     X = as_pose('X_BT', X_BT)

@@ -3,7 +3,7 @@
 B is the segment's proximal frame, T its distal one. Each inverse is exact for every pose that its model can take within
 the stated limits. For any other pose it returns a near one, and `Fit` has the errors of orientation and position.
 All take one pose or many (..., 4, 4); where a pose leaves a choice, `near` decides for the first and each for the next.
-The inverse of a type lies in the type's own file.
+The file of each segment type has its inverse.
 """
 
 from __future__ import annotations

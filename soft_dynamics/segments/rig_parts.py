@@ -62,10 +62,10 @@ class RigidBody(NamedTuple):
 
 
 class DiscOnThread(NamedTuple):
-    """A disc that hangs by a point of its rim on a thread, with springs to the rim of the disc before it."""
+    """A disc that hangs on a thread by a point of its rim, with springs to the rim of the previous disc."""
 
     radius: float  # [m]
-    inner_radius: float | None  # [m] of the disc before; None: the last one's
+    inner_radius: float | None  # [m] of the previous disc; None: the last one's
     inertia: Floats  # [kg m^2] about its centre
     damping: Floats  # [N m s/rad] of alpha, beta, gamma, psi, phi
     springs: tuple[Spring, ...]

@@ -127,7 +127,7 @@ class Segment:
     def inverse(self, X_BT: Array, near: Array) -> Fit | None:
         """Coordinates from the pose of the end in the start's frame, one (4, 4) or many; of several the nearest ones.
 
-        None: there is no closed form, and whoever asks takes a least-squares fit.
+        None: without a closed form, callers use a least-squares fit.
         """
         return None
 

@@ -126,7 +126,7 @@ def universal_from_pose(X_BT: Any, rest_length: float, free: bool = True) -> Fit
     The straight pose determines only the sum; both links get half. Near it, an error of the pose enters their
     difference multiplied by 1/bend; |r| <= |s| keeps lengths from becoming negative. Limit: not folded back (n = -e).
     """
-    from ..geometry import so3  # compiled: whoever only reads robot files need not wait for them
+    from ..geometry import so3  # compiled; a program that only reads robot files does not need them
     from ..geometry.se3 import as_pose
 
     X = as_pose('X_BT', X_BT)

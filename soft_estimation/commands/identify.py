@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
         'the same factor; repeatable; default: stiffness and damping of every segment',
     )
     made.add_argument(
-        '--output', type=Path, help='new robot file; default: <robot>_identified.yaml beside the old one'
+        '--output', type=Path, help='new robot file; default: <robot>_identified.yaml next to the old one'
     )
     made.add_argument('--window', type=float, default=10.0, help='length of free runs [s]; default 10')
     made.add_argument(
@@ -93,7 +93,7 @@ def recordings_of(robot: Robot, options: argparse.Namespace) -> list[Recording]:
     found = []
     for k, path in enumerate(options.recordings):
         if path.suffix != '.npz':
-            with open_bag(path, say):  # may have to finish first, and says so
+            with open_bag(path, say):  # repairs the bag if needed, with a message
                 pass
         with ProgressBar(f'reading {k + 1}/{len(options.recordings)}') as bar:
             if path.suffix == '.npz':

@@ -34,9 +34,7 @@ def parser() -> argparse.ArgumentParser:
         help='folder of the new bag; default: named after the file, in the current folder',
     )
     made.add_argument('--storage', choices=sorted(STORAGES), default='mcap')
-    made.add_argument(
-        '--robot', help='check that its chambers, sensors and pressures are those of this robot'
-    )
+    made.add_argument('--robot', help='check its chambers, sensors and pressures against this robot')
     return made
 
 

@@ -17,7 +17,7 @@ def run_command(
     command: Callable[[argparse.Namespace], int],
     args: list[str] | None = None,
 ) -> int:
-    """Parse, run, and return the exit code: that of the command, 2 for wrong input, 130 after Ctrl-C."""
+    """Parse, run, and return the exit code: from the command, 2 for wrong input, 130 after Ctrl-C."""
     try:
         options = parser.parse_args(args)
         return command(options)

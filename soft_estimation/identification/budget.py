@@ -13,7 +13,7 @@ from soft_dynamics.atomic_files import read_bounded, write_whole
 from soft_dynamics.reader import quantity
 
 CHECKPOINT_SIZE = 64 * 2**20  # [bytes] a thousand particles with a hundred unknowns take 8 MB
-Report = Callable[[float, str], None]  # fraction done (0 to 1), and the best so far in words
+Report = Callable[[float, str], None]  # fraction done (0 to 1); text about the best result so far
 
 
 @dataclass(frozen=True)

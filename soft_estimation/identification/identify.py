@@ -81,7 +81,7 @@ def problem_of(
     keys: Sequence[str] = (),
     **settings: float,
 ) -> Problem:
-    """Return the problem that a method solves; `settings` are those of `Problem`.
+    """Return the problem that a method solves; `settings`: see `Problem`.
 
     Raises ValueError for an unknown method or key, and for recordings of another robot.
     """

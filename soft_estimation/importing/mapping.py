@@ -64,7 +64,7 @@ class Pose:
 
     trust: normal uses only the body's z axis, turned to point up, with the smallest rotation to it: for bodies that the
     tracking system flips.
-    Markers: the origin is their centre, the axes are those of the recording at the time `reference`.
+    Markers: the origin is their centre, the axes equal the recording's at the time `reference`.
     """
 
     type: Literal['pose']

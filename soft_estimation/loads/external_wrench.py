@@ -21,7 +21,7 @@ class ExternalWrench(NamedTuple):
     covariance: Array
 
     def in_axes(self, R_WF: Array) -> ExternalWrench:
-        """Return the wrench in the axes of F, from those of W."""
+        """Convert a wrench from the axes of W to the axes of F."""
         turn = np.kron(np.eye(2), R_WF.T)
         return ExternalWrench(turn @ self.wrench, turn @ self.covariance @ turn.T)
 

@@ -25,7 +25,7 @@ class TipLoad:
     window. The equation of the wrench is multiplied by its right side at rest, not in motion: accelerations are noisy,
     occur on both sides, and would bias m (method of instrumental variables).
 
-    memory [s]: length of the window; force_noise: standard deviation of tau [N m or N] as the model explains it;
+    memory [s]: length of the window; force_noise: standard deviation of the model error of tau [N m or N];
     wrench_noise: that of torque [N m] and force [N] at the base. The base force determines a mass best: it does not
     depend on springs and hardly on the exact place of the mass.
     """

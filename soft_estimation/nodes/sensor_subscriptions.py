@@ -187,7 +187,7 @@ class SensorInputs:
     def _feed_sensor(self, estimator: Any, sample: Sample, t: float) -> bool:
         kind = SENSORS[sample.kind]
         if self._setup.sees and not kind.shows_shape and not estimator.located:
-            return False  # it cannot tell from which pose to start
+            return False  # its start pose is unknown
         measured = record(sample.message)
         kind.feed(estimator, sample.name, t, measured)
         if sample.kind == 'ft':

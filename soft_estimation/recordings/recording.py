@@ -30,7 +30,7 @@ class Recording:
 
     q, qd, qdd (n, nq) in the order of the robot's coordinates; pressure (n, m) [Pa] gauge in the order of its chambers;
     wrench_B (n, 6) torque and force on the robot at its base, in its axes, or None. `seen` (n,) is False in gaps, where
-    q is only interpolated. `source` says where q comes from; `bandwidth` [Hz] is that of the zero-phase filter of q, qd
+    q is only interpolated. `source` says where q comes from; `bandwidth` [Hz] belongs to the zero-phase filter of q, qd
     and qdd, or None.
     """
 

@@ -81,7 +81,7 @@ class Validation:
 def validate(
     robot: Robot, recording: Recording, horizon: float = 0.1, progress: Progress | None = None
 ) -> Validation:
-    """Compare the robot's model with a recording; horizon [s] is that of the predictions ahead.
+    """Compare the robot's model with a recording; horizon [s]: of the predictions ahead.
 
     progress: called with the fraction done, 0 to 1. Raises ValueError if the recording is of another robot or shorter
     than the horizon.

@@ -6,7 +6,7 @@ from soft_dynamics.diagnostics import RateCounter
 
 
 class StreamHealth:
-    """Counts the packets of a stream and tells whether each one is new.
+    """Counts the packets of a stream and checks whether each one is new.
 
     Sequence numbers are compared modulo 2**sequence_bits. A late packet is removed from the lost ones. The last 64
     numbers are remembered; a step outside [-64, max_gap] counts as a restart of the device. Times are seconds of one

@@ -40,7 +40,7 @@ class MocapStream:
 
     @property
     def names(self) -> list[str]:
-        """The expected bodies: those of the config, or all that Motive has."""
+        """The expected bodies: from the config, or all bodies in Motive."""
         return list(self._config.bodies) or sorted(self.client.names.values())
 
     def poll(self, timeout: float) -> list[BodyFrame]:

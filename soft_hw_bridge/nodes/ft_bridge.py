@@ -24,7 +24,7 @@ _POLL_TIMEOUT = 0.1  # [s]
 class Config(FtConfig):
     """Parameters of the node."""
 
-    frame_id: str = quantity('ft_sensor', doc='frame of the wrench: that of the sensor')
+    frame_id: str = quantity('ft_sensor', doc='frame of the wrench: the sensor frame')
 
 
 class FtBridge(BridgeNode[NetFtClient]):

@@ -27,7 +27,6 @@ from soft_hw_bridge.pressure.remote_stream import RemoteStream
 
 _TOPIC = 'pressure/command'
 _LARGEST = 20_000  # [bytes] of a command
-_PAUSE = 0.1  # [s] a longer silence of the publisher may be its end
 
 
 class PressureBridge(BridgeNode[RemoteStream]):
@@ -103,12 +102,12 @@ class PressureBridge(BridgeNode[RemoteStream]):
         self._seen_t = {gid: self._seen_t.get(gid, t) for gid in (bytes(each.endpoint_gid) for each in found)}
         return sorted(f'{each.node_namespace.rstrip("/")}/{each.node_name}'[:100] for each in found)
 
-    def _may_be_successor(self, t: float) -> bool:
-        """Whether a publisher appeared after the last command, which came too long ago for a pause of its publisher.
+    def _may_be_successor(self, t: float, timeout: float) -> bool:
+        """Whether commands stopped for longer than their time-out, and a publisher has appeared since.
 
         The sequence number of a successor can follow that of its predecessor by chance.
         """
-        if t - self._heard_t <= _PAUSE:
+        if t - self._heard_t <= timeout:
             return False
         self._command_publishers()
         return max(self._seen_t.values(), default=0.0) > self._heard_t
@@ -119,7 +118,7 @@ class PressureBridge(BridgeNode[RemoteStream]):
             return
         sequence, publisher = info.get('publication_sequence_number'), bytes(info.get('publisher_gid') or b'')
         t = boot_time()
-        self._generation += self._may_be_successor(t)
+        self._generation += self._may_be_successor(t, device.command_timeout)
         self._heard_t = t
         known = UNKNOWN if sequence is None else sequence
         command = Command(t, 0, known, False, publisher, (), self._generation)

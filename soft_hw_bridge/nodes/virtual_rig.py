@@ -68,7 +68,7 @@ class VirtualRig(Node):
         if self._error:
             report(self.get_logger(), 'the rig has stopped', self._error)
             raise SystemExit(1)
-        self._tell_time()  # also while time stands still, for nodes that join
+        self._tell_time()  # also while the clock stands still, for late subscribers
 
     def _tell_time(self, *_: float) -> None:
         if self._clock_publisher:

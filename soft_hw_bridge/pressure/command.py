@@ -44,6 +44,6 @@ def in_order(names: Sequence[str], pressure: Sequence[float], wanted: Sequence[s
     if tuple(names) == tuple(wanted):
         return tuple(pressure)
     if len(names) != len(wanted) or set(names) != set(wanted):
-        raise ValueError('command names other chambers than those of the robot')
+        raise ValueError('command must name every chamber of the robot once')
     by_name = dict(zip(names, pressure, strict=True))
     return tuple(by_name[name] for name in wanted)

@@ -35,7 +35,7 @@ class ModbusConfig:
     """Address and register map of the valve terminal, and time-outs."""
 
     host: str = quantity('192.168.1.1', doc='host name or address of the valve terminal')
-    port: int = quantity(0, doc='TCP port; 0: that of the register map')
+    port: int = quantity(0, doc='TCP port; 0: from the register map')
     register_map: str = quantity(
         'festo_mpa_vppm', doc='name of a shipped register map, or path of a .yaml file'
     )

@@ -51,7 +51,7 @@ class RemoteStream:
         stream = make_stream(config)  # never opened: only describes the device
         self.names, self.about = stream.names, stream.about
         self.watchdog, self.late_writes_excluded = stream.watchdog, stream.late_writes_excluded
-        self._ramp_time = stream.limits.ramp_time
+        self.command_timeout, self._ramp_time = stream.limits.command_timeout, stream.limits.ramp_time
         self._stop_s = _STOP_S + _STOP_CYCLES * stream.limits.cycle
         self._config = config
         self._backoff = Backoff()

@@ -204,7 +204,7 @@ class SerialPressure:
                 f'channel {max(self._channels)} does not exist: the device has {len(held)} channels'
             )
         if any(held):
-            raise DeviceError('the device was told to vent but still holds set points')
+            raise DeviceError('the device still holds set points after a command to vent')
         self._epoch, self._t_us, self._setpoints = epoch, t_us, b''
         self._before = self._written = held
         return True

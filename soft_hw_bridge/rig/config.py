@@ -14,7 +14,7 @@ PROTOCOLS = ('shp1', 'odisi', 'fbgs_strain', 'fbgs_shape')
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """Settings that all devices share. Probabilities and noise are those of a healthy device; faults add to them."""
+    """Settings that all devices share. Probabilities and noise describe a healthy device; faults add to them."""
 
     port: int = quantity(0, doc='port on 127.0.0.1; 0: any free port')
     rate: float = quantity(100.0, unit='Hz', doc='rate of samples')
@@ -134,7 +134,7 @@ class RigConfig:
         'real', doc='time source: real (clock of this computer) or stepped (by the control port)'
     )
     step: float = quantity(1e-3, unit='s', doc='step of the integrator; an integer fraction of 1 ms')
-    tip_load: float = quantity(0.0, unit='kg', doc='mass at the tip in addition to that of the robot file')
+    tip_load: float = quantity(0.0, unit='kg', doc='mass added to the tip load of the robot file')
     obstacle: tuple[float, ...] = quantity(
         (),
         unit='m',

@@ -1,4 +1,4 @@
-"""The benchmarks compare like with like, and print what they claim to print. No times are judged here."""
+"""The benchmarks compare equal quantities and print the promised tables. These tests judge no times."""
 
 from __future__ import annotations
 

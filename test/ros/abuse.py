@@ -1,4 +1,4 @@
-"""Messages that make no sense, on every topic that the nodes of a closed loop listen to."""
+"""Nonsense messages on every topic to which the nodes of a closed loop subscribe."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from trajectory_msgs.msg import JointTrajectory
 from soft_dynamics.ros.qos import COMMAND, STATE
 
 NUMBERS = (math.nan, math.inf, -math.inf, -1e300, 1e9, -40.0, 0.0, 0.5)
-LATE = (0.0, 0.0, 0.3, -0.3, 5.0, -5.0, 1e8, -1e8)  # [s] by which a stamp is off
+LATE = (0.0, 0.0, 0.3, -0.3, 5.0, -5.0, 1e8, -1e8)  # [s] error of a stamp
 
 
 class Abuse:
-    """Somebody who publishes garbage under the right names; `pressures` are the stamps of those he sent."""
+    """Publishes garbage under the right names; `pressures` are the stamps of its pressure commands."""
 
     def __init__(self, node: Any, seed: int) -> None:
         self.node, self.random = node, random.Random(seed)
@@ -39,9 +39,9 @@ class Abuse:
         ]
 
     def begin(self) -> None:
-        """Publish states of now that are no numbers: what vents is told once a second, so that the first is told."""
+        """Publish NaN states with current stamps, before all else: the node logs one venting reason a second."""
         states, _ = self._publishers[0]
-        self.node.spin_until(states.get_subscription_count, 'somebody who hears states')
+        self.node.spin_until(states.get_subscription_count, 'subscriber to states')
         for _ in range(30):
             message = SoftState(
                 names=list(ROBOT.coordinate_names), q=[math.nan] * ROBOT.nq, qd=[0.0] * ROBOT.nq
@@ -67,7 +67,7 @@ class Abuse:
             self.node.destroy_publisher(publisher)
 
     def _numbers(self, count: int) -> list[float]:
-        """One number for all, or others for each; now and then one too few."""
+        """Return one number for all, or different ones; now and then one too few."""
         count -= self.random.random() < 0.1
         same = self.random.choice(NUMBERS)
         mixed = self.random.random() < 0.5

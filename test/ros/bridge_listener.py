@@ -1,4 +1,4 @@
-"""What a bridge node says about itself, and how to lead it through its states."""
+"""Listen to the diagnostics of a bridge node, and drive its lifecycle."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ OK, WARN, ERROR, STALE = (
 )
 
 
-DIAGNOSTICS_DEPTH = 1000  # a test that is held up misses none
+DIAGNOSTICS_DEPTH = 1000  # deep enough for a test that was delayed
 
 
 @contextmanager
 def at_work(device: Any) -> Iterator[Any]:
-    """Let an emulated device, with its `loop` and its `emulator`, live in a thread."""
+    """Run an emulated device, with its `loop` and its `emulator`, in a thread."""
     try:
         with device.loop:
             yield device
@@ -35,13 +35,13 @@ def at_work(device: Any) -> Iterator[Any]:
 
 
 class BridgeListener:
-    """Hears the diagnostics of one bridge and the messages of one topic."""
+    """Collects the diagnostics of one bridge and the messages of one topic."""
 
     def __init__(self, node: Any, name: str, msg_type: Any, topic: str, qos: Any) -> None:
         self.node = node
         self.name = name
         self.messages: list[Any] = node.collect(msg_type, topic, qos)
-        self._told: list[tuple[float, DiagnosticStatus]] = []  # when [s] the bridge said what
+        self._told: list[tuple[float, DiagnosticStatus]] = []  # by time [s]
         node.create_subscription(DiagnosticArray, '/diagnostics', self._hear, DIAGNOSTICS_DEPTH)
 
     @property
@@ -56,7 +56,7 @@ class BridgeListener:
         return [message for message in self.messages if time_to_seconds(message.header.stamp) > t]
 
     def until_told(self, is_told: Callable[[DiagnosticStatus], bool], since: float, what: str) -> float:
-        """Wait for a diagnosis made after a time [s], and return when the bridge made the first such."""
+        """Wait for a diagnosis made after a time [s]; return the time of the first one."""
 
         def times() -> list[float]:
             return [t for t, status in self._told if t > since and is_told(status)]
@@ -81,17 +81,17 @@ class BridgeListener:
         return time.monotonic() - start
 
     def until_value(self, key: str, above: float) -> None:
-        """Wait until a figure of the diagnostics exceeds a number."""
+        """Wait until a value of the diagnostics exceeds a number."""
         self.node.spin_until(lambda: float(self.value(key) or '-inf') > above, f'{key} > {above}')
 
     def is_mute(self) -> bool:
-        """Whether a bridge that was just told to publish nothing does so."""
+        """Return whether a bridge that was just muted publishes nothing."""
         since = time.time()
         self.node.spin_for(0.5)
         return not self.messages_since(since)
 
     def change(self, *transitions: str) -> None:
-        """Lead the node through transitions such as 'deactivate'."""
+        """Request transitions such as 'deactivate'."""
         for name in transitions:
             number = getattr(Transition, f'TRANSITION_{name.upper()}')
             request = ChangeState.Request(transition=Transition(id=number))
@@ -103,5 +103,5 @@ class BridgeListener:
 
 
 def value_of(status: DiagnosticStatus, key: str) -> str:
-    """Return a value of a diagnosis by its key, empty if it has none."""
+    """Return a value of a diagnosis by its key; empty if missing."""
     return next((item.value for item in status.values if item.key == key), '')

@@ -1,4 +1,4 @@
-"""Fixtures for tests with real ROS processes and real clients; all in this folder gets the marker `ros`.
+"""Fixtures for tests with real ROS processes and real clients; all tests in this folder get the marker `ros`.
 
     def test_echo(ros_process, ros_client_node):
         ros_process('soft_dynamics.nodes.dynamics', params={'robot': 'honeycomb_arm'})
@@ -51,7 +51,7 @@ TIMEOUT = 30.0  # [s] far beyond what an idle machine needs
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lies in this folder."""
+    """Mark all tests of this folder."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.ros)
@@ -86,13 +86,13 @@ class RosProcess:
         return self.process.wait(timeout)
 
     def refusal(self) -> str:
-        """Return the one line with which it refused to start."""
+        """Return the single error line of a node that does not start."""
         assert self.wait() == 1
         (only,) = self.stderr.splitlines()
         return only
 
     def stop(self, number: int = signal.SIGINT, timeout: float = TIMEOUT) -> int:
-        """Send a signal and return the exit code, negative if it took SIGKILL in the end."""
+        """Send a signal; return the exit code, negative if SIGKILL was needed."""
         self.process.send_signal(number)
         try:
             return self.wait(timeout)
@@ -107,7 +107,7 @@ class RosProcess:
 
 
 class ClientNode(Node):
-    """A node that waits, within bounds, for what it asks for."""
+    """A node whose waits are all bounded."""
 
     def __init__(self, executor: SingleThreadedExecutor, context: rclpy.Context) -> None:
         super().__init__(f'test_client_{os.getpid()}', context=context)
@@ -132,22 +132,22 @@ class ClientNode(Node):
             self._spinner.spin_once(timeout_sec=0.05)
 
     def call(self, srv_type: Any, name: str, request: Any, timeout: float = TIMEOUT) -> Any:
-        """Call a service once it is there and return the response."""
+        """Call a service once it is available; return the response."""
         if name not in self._clients_by_name:
             self._clients_by_name[name] = client = self.create_client(srv_type, name)
             self.spin_until(client.service_is_ready, f'service {name}', timeout)
-            self.spin_for(0.2)  # the server drops its answer to a client it has known for less than 100 ms
+            self.spin_for(0.2)  # servers drop answers to clients known for less than 100 ms
         future = self._clients_by_name[name].call_async(request)
         self.spin_until(future.done, f'answer of {name}', timeout)
         return future.result()
 
     def set_parameter(self, node: str, name: str, value: Any) -> SetParametersResult:
-        """Do what `ros2 param set` does."""
+        """Set a parameter like `ros2 param set`."""
         request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
         return self.call(SetParameters, f'{node}/set_parameters', request).results[0]
 
     def collect(self, msg_type: Any, topic: str, qos: QoSProfile | int = 10) -> list[Any]:
-        """Return a list to which every message of the topic is added."""
+        """Return a list that collects every message of the topic."""
         messages: list[Any] = []
         self.create_subscription(msg_type, topic, messages.append, qos)
         return messages
@@ -155,7 +155,7 @@ class ClientNode(Node):
     def announce(
         self, msg_type: Any, topic: str, qos: QoSProfile | int = 10, timeout: float = TIMEOUT
     ) -> Publisher:
-        """Return a publisher that somebody listens to."""
+        """Return a publisher that has a subscriber."""
         publisher = self.create_publisher(msg_type, topic, qos)
         self.spin_until(publisher.get_subscription_count, f'subscription to {topic}', timeout)
         return publisher
@@ -163,16 +163,14 @@ class ClientNode(Node):
 
 @pytest.fixture(scope='session', autouse=True)
 def _ros_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Give this run a ROS domain that no other run on the machine uses."""
+    """Reserve a ROS domain that no other run on the machine uses."""
     search_path = [str(ROOT), str(ROOT / 'test'), os.environ.get('PYTHONPATH', '')]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('ROS_DOMAIN_ID', own_domain())
         patch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
         patch.setenv('ROS_LOG_DIR', str(tmp_path_factory.mktemp('ros_log')))
         patch.setenv('RCUTILS_COLORIZED_OUTPUT', '0')
-        patch.setenv(
-            'ROS_PYTHON_CHECK_FIELDS', '1'
-        )  # without it a wrong type in a message is sent as garbage
+        patch.setenv('ROS_PYTHON_CHECK_FIELDS', '1')  # without it rclpy serializes a wrong type as garbage
         patch.setenv('PYTHONPATH', os.pathsep.join(filter(None, search_path)))
         yield
 
@@ -226,7 +224,7 @@ def ros_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[.
 
 @pytest.fixture
 def ros_client_node() -> Iterator[ClientNode]:
-    """Give the test a node of its own."""
+    """Give the test its own node."""
     with _client_node() as node:
         yield node
 

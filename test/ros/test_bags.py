@@ -1,4 +1,4 @@
-"""bag_recorder and bag_player as processes: what was published is recorded, and played again as it was."""
+"""bag_recorder and bag_player as processes: a bag holds what was published, and plays it back unchanged."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ def test_a_killed_recorder_leaves_a_readable_bag(
     states = client.announce(SoftState, 'state', STATE)
     for k in range(20):
         states.publish(state(k))
-    client.spin_for(2.0)  # twenty flushes, where one is needed
+    client.spin_for(2.0)  # twenty flushes; one would do
     hint = 'no publisher of /stat yet, did you mean /state?'
-    client.spin_until(lambda: hint in recorder.stderr, 'word about the topic that is not there')
+    client.spin_until(lambda: hint in recorder.stderr, 'warning about the missing topic')
     assert 'no publisher of /state' not in recorder.stderr
     assert recorder.stop(signal.SIGKILL) == -signal.SIGKILL
     with open_bag(path) as bag:
@@ -150,7 +150,7 @@ def test_start_loop_and_clock(ros_process: Any, ros_client_node: Any, tmp_path: 
     params = {'bag': str(made_bag(tmp_path / 'run')), 'start': 0.3, 'loop': True, 'clock': 100.0, 'rate': 0.5}
     params |= {'delay': DELAY, 'topics': ['state']}
     player = ros_process(PLAYER, params=params)
-    client.spin_until(lambda: indices(played).count(49) >= 2, 'the end for the second time', 60.0)
+    client.spin_until(lambda: indices(played).count(49) >= 2, 'second end of the bag', 60.0)
     assert player.stop() == 0
     order = indices(played)
     end = order.index(49) + 1
@@ -158,8 +158,8 @@ def test_start_loop_and_clock(ros_process: Any, ros_client_node: Any, tmp_path: 
     assert order[end : end + 20] == list(range(30, 50))
     seen_ns = [time_to_ns(message.clock) for message in clock]
     assert min(seen_ns) >= START_NS + 30 * STEP_NS
-    assert max(seen_ns) <= START_NS + 500 * STEP_NS  # no more than the play time of a stalled process
-    assert np.any(np.diff(seen_ns) < 0)  # it went back with the loop
+    assert max(seen_ns) <= START_NS + 500 * STEP_NS  # at most the play time of a stalled process
+    assert np.any(np.diff(seen_ns) < 0)  # jumped back with the loop
 
 
 @pytest.mark.parametrize(('rate', 'count', 'least', 'most'), [(0.25, 50, 1.0, 60.0), (20.0, 1500, 0.0, 12.0)])
@@ -184,7 +184,7 @@ def test_rate_stretches_time(
 def test_what_no_type_is_installed_of_is_left_out(
     ros_process: Any, ros_client_node: Any, tmp_path: Path
 ) -> None:
-    """As rosbag2's own events are, which every bag of `ros2 bag record -a` has."""
+    """Like rosbag2's own events, which every bag of `ros2 bag record -a` contains."""
     path, strange, types = tmp_path / 'run', 'strange_msgs/msg/Event', standard_types()
     types.register(get_types_from_msg('float64 x', strange))
     with Writer(path, version=VERSION, storage_plugin=StoragePlugin.MCAP) as writer:
@@ -235,7 +235,7 @@ def test_mistakes_give_one_line(
 def test_recorded_commands_and_references_are_played_beside_the_live_topics(
     ros_process: Any, ros_client_node: Any, tmp_path: Path
 ) -> None:
-    """A recording must not move the arm. References may be remapped onto it on purpose, commands may not."""
+    """A played recording must not move the arm: references may be remapped deliberately, commands may not."""
     client, path = ros_client_node, tmp_path / 'run'
     recorded = {
         '/pressure/command': ChamberPressures(names=['p'], pressure=[1e5]),

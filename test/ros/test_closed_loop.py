@@ -1,4 +1,4 @@
-"""The launched loop, all of it processes: whatever is sent to it and whichever node is killed, it ends vented.
+"""The launched loop as processes: whatever it receives and whichever node is killed, the arm ends vented.
 
 A minute of garbage: `ABUSE_SECONDS=60 make test ARGS='test/ros/test_closed_loop.py -k garbage'`.
 """
@@ -26,19 +26,19 @@ from soft_dynamics.ros.qos import COMMAND, SENSOR, STATE
 from tools.simulation import Ended, Simulation, patient
 
 BRIDGE, ESTIMATOR, MOCAP = 'pressure_bridge', 'state_estimator', 'mocap_bridge'
-PATIENCE = 90.0  # [s] for half a dozen processes to start, or a node to come back, on a busy machine
+PATIENCE = 90.0  # [s] for half a dozen processes to start, or one node to restart, on a busy machine
 VENTED = 0.02 * ACTUATION.pressure_max  # [Pa]
 INFLATED = 0.15 * ACTUATION.pressure_max  # [Pa]
-SCHEDULING = 2.0  # [s] that processes may wait for a busy computer
-BLACKOUT = 0.3  # [s] without sensors, by default, then the estimator is silent
+SCHEDULING = 2.0  # [s] by which a busy computer may delay a process
+BLACKOUT = 0.3  # [s] default time without sensors after which the estimator falls silent
 HELD = trajectory((1.0, [0.25] * 8))  # for ever
 ABUSE = float(os.environ.get('ABUSE_SECONDS', '4'))  # [s]
-BURST = 1.0  # [s] of it at a time
-LOOK = 0.02  # [s] between two looks at the plant
+BURST = 1.0  # [s] per burst
+LOOK = 0.02  # [s] between two readings of the plant
 
 
 def held_pose() -> PoseArray:
-    """A pose of the tip that needs air, held for ever."""
+    """A tip pose that needs pressure, held forever."""
     X_BT = ROBOT.pose(np.full(8, 0.2), 'tip')
     message = PoseArray(poses=[pose_from_matrix(X_BT)])
     message.header.frame_id = 'base_link'
@@ -46,7 +46,7 @@ def held_pose() -> PoseArray:
 
 
 class Loop:
-    """The launch, somebody who gives references, and what was ever commanded."""
+    """The launch, a publisher of references, and all commands so far."""
 
     def __init__(self, node: Any, simulation: Simulation, safety: Safety) -> None:
         self.node, self.simulation, self.safety = node, simulation, safety
@@ -55,8 +55,8 @@ class Loop:
         self.measured: list[ChamberPressures] = node.collect(ChamberPressures, 'pressure/measured', SENSOR)
         self.references = node.create_publisher(JointTrajectory, 'reference/configuration', COMMAND)
         self.poses = node.create_publisher(PoseArray, 'reference/poses', COMMAND)
-        self.killed: set[str] = set()  # nodes, by the tests
-        self.not_ours: set[tuple[int, int]] = set()  # stamps of commands that no controller gave
+        self.killed: set[str] = set()  # nodes killed by the tests
+        self.not_ours: set[tuple[int, int]] = set()  # stamps of commands that came from no controller
 
     def until(self, condition: Any, what: str) -> None:
         end = time.monotonic() + PATIENCE
@@ -70,7 +70,7 @@ class Loop:
             raise AssertionError(f'{error}\n{"".join(self.simulation.lines[-30:])}') from None
 
     def pressure(self) -> float:
-        """The highest in the chambers of the plant [Pa]: the truth, not what a bridge says."""
+        """Return the highest chamber pressure of the plant [Pa], read from the plant instead of a bridge."""
         with self.simulation.rig as rig:
             state = rig.state()
         for name in ('pressure', 'command'):
@@ -79,7 +79,7 @@ class Loop:
         return max(state['pressure'])
 
     def until_ready(self) -> None:
-        """Wait until every node does its work."""
+        """Wait until every node is active."""
         streams = (self.states, self.commands, self.measured)
         for stream in streams:
             stream.clear()
@@ -87,7 +87,7 @@ class Loop:
         self.until(lambda: min(map(len, streams)) > 10 and listens(), 'loop')
 
     def stays_vented(self, commands: int = 50) -> bool:
-        """Look at the plant while so many commands come, with every node at work."""
+        """Watch the plant during this many commands, with every node active."""
         self.until_ready()
         last = len(self.commands) + commands
         highest = 0.0
@@ -101,7 +101,7 @@ class Loop:
         return highest <= VENTED
 
     def inflate(self) -> None:
-        """Give a reference, again if the machine was too busy for the first, until there is air in the arm."""
+        """Publish a reference until the arm is inflated; a busy machine may need several tries."""
         told = -np.inf
 
         def inflated() -> bool:
@@ -109,7 +109,7 @@ class Loop:
             if time.monotonic() - told > 5.0:
                 told = time.monotonic()
                 self.references.publish(HELD)
-                self.poses.publish(held_pose())  # whichever controller is active
+                self.poses.publish(held_pose())  # for whichever controller is active
             return self.pressure() > INFLATED
 
         self.until(inflated, 'pressure')
@@ -119,9 +119,9 @@ class Loop:
         self.simulation.kill(node)
 
     def kill_inflated(self, node: str) -> float:
-        """Kill a node while there is air in the arm and more is commanded; return the time.
+        """Kill a node while the arm is inflated under further commands; return the time.
 
-        On a busy computer it may be vented before that, which is safe, but shows nothing: then again.
+        On a busy computer the arm may vent before the kill, which is safe but tests nothing: then try again.
         """
         for _ in range(5):
             self.inflate()
@@ -132,14 +132,14 @@ class Loop:
         raise AssertionError(f'the arm does not stay inflated\n{"".join(self.simulation.lines[-30:])}')
 
     def until_vented(self, killed: str, t: float) -> None:
-        """Wait for it, and find that it came in time after the death of a node at time t."""
+        """Wait until the arm is vented, and check that this came in time after a node died at time t."""
         self.until(lambda: self.pressure() < VENTED, f'vented arm after the death of {killed}')
         noticed = max(self.safety.state_timeout + BLACKOUT * (killed == MOCAP), self.safety.command_timeout)
         allowed = noticed + self.safety.vent_time + 5.0 * ACTUATION.valve_lag + SCHEDULING
         assert time.monotonic() - t < allowed
 
     def check(self) -> None:
-        """Nothing was ever commanded beyond the limits, and no node died that nobody killed: that would vent too."""
+        """No command ever exceeded the limits, and only the tests killed nodes: other deaths would vent, too."""
         died = {death.split()[0] for death in self.simulation.deaths}
         assert died <= self.killed, ''.join(self.simulation.lines[-60:])
         stamps = [(command.header.stamp.sec, command.header.stamp.nanosec) for command in self.commands]
@@ -170,7 +170,7 @@ def test_nothing_is_inflated_before_a_reference_and_the_arm_follows_one(loop: Lo
 
 @pytest.mark.parametrize(('controller', 'other'), [(CONFIGURATION, TASK), (TASK, CONFIGURATION)])
 def test_garbage_never_makes_a_command_outside_the_limits(loop: Loop, controller: str, other: str) -> None:
-    """On every topic at once, in bursts, each of which finds the arm inflated; the other controller takes over then."""
+    """Bursts of garbage on all topics, each with the arm inflated; then the other controller takes over."""
     loop.until_ready()
     first = len(loop.simulation.lines)
     for burst in range(max(round(0.5 * ABUSE / BURST), 1)):
@@ -185,7 +185,7 @@ def test_garbage_never_makes_a_command_outside_the_limits(loop: Loop, controller
         abuse.end()
         loop.not_ours |= abuse.pressures
         loop.check()
-        activate_bridge_again(loop)  # it heard commands from two publishers, and stays vented until then
+        activate_bridge_again(loop)  # it heard two publishers of commands, and stays vented until reactivated
         loop.until_ready()
     said = ''.join(loop.simulation.lines[first:])
     assert 'reference refused' in said
@@ -196,7 +196,7 @@ def test_garbage_never_makes_a_command_outside_the_limits(loop: Loop, controller
 
 
 def stop_and_activate_bridge_again(loop: Loop) -> None:
-    """The controller must notice by itself that its chambers are empty: the bridge has forgotten its stop."""
+    """The controller must notice empty chambers by measurement: the bridge has forgotten its stop."""
     lines = loop.simulation.lines
     first = len(lines)
     assert loop.node.call(Trigger, 'pressure/emergency_stop', Trigger.Request()).success
@@ -221,7 +221,7 @@ def test_after_trouble_with_the_valves_the_old_reference_is_dead(loop: Loop, eve
     loop.until(lambda: loop.pressure() < VENTED, 'vented arm')
     assert loop.stays_vented()
     loop.check()
-    loop.inflate()  # a new one is followed
+    loop.inflate()  # the controller follows a new one
 
 
 def test_without_the_rig_everything_ends(loop: Loop) -> None:
@@ -232,14 +232,14 @@ def test_without_the_rig_everything_ends(loop: Loop) -> None:
 
 @pytest.fixture(scope='module')
 def shipped(module_ros_client_node: Any) -> Iterator[Loop]:
-    """The loop with the limits of the robot file, behind the tests of the patient one, which has ended."""
+    """The loop with the limits of the robot file; it starts after the tests of the patient loop have ended."""
     with Simulation(robot=ROBOT.name, rate=50, shape='false', ft='none') as simulation:
         yield Loop(module_ros_client_node, simulation, ROBOT.description.safety)
 
 
 @pytest.mark.parametrize('node', [ESTIMATOR, MOCAP, BRIDGE, CONFIGURATION])
 def test_a_node_killed_in_motion_ends_vented(shipped: Loop, node: str) -> None:
-    """In time; and those who are started again leave the arm vented until a new reference."""
+    """The arm vents in time, and restarted nodes leave it vented until a new reference."""
     shipped.until_ready()
     shipped.until_vented(node, shipped.kill_inflated(node))
     shipped.until(lambda: any(death.startswith(node) for death in shipped.simulation.deaths), 'report')

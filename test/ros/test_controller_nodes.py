@@ -1,4 +1,4 @@
-"""The controllers in this process: stops, commands, references, tips and parameters that reach them in any state."""
+"""The controllers in this process: stops, commands, references, tips and parameters in every state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from soft_dynamics.timing.boot_time import boot_time
 
 @pytest.fixture
 def make_controller(tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Return a maker of the node in this process, of an arm whose tip both motion capture and a Vive tracker see."""
+    """Return a factory for the node in this process; both motion capture and a Vive tracker see the tip."""
     made: list[ControllerNode] = []
 
     def make(kind: Callable[[], ControllerNode] = TaskController, **parameters: Any) -> ControllerNode:
@@ -54,7 +54,7 @@ def task_controller(make_controller: Callable[..., Any]) -> TaskController:
 
 
 def activate(node: ControllerNode) -> None:
-    """Activate it, of an arm at rest."""
+    """Activate the node with an arm at rest."""
     node.trigger_configure()
     node.trigger_activate()
     assert node.active
@@ -62,7 +62,7 @@ def activate(node: ControllerNode) -> None:
 
 
 def hear(node: ControllerNode, topic: str, message: Any) -> None:
-    """Let a message reach the node, of an arm at rest."""
+    """Deliver a message to the node with an arm at rest."""
     (subscription,) = (s for s in node.subscriptions if s.topic_name == topic)
     data = serialize_message(message)
     node.loop.feed(State(boot_time(), ROBOT.rest, np.zeros(8)))
@@ -161,7 +161,7 @@ def test_what_another_controller_commands_is_gone_on_from_within_limits_and_time
 def test_cycles_need_activation_and_one_that_was_held_up_first_lets_states_in(
     task_controller: TaskController,
 ) -> None:
-    """A process that stood still finds its state old, although a newer one may wait behind the call."""
+    """After a stall the process finds its state old, although a newer one may be queued behind the call."""
     node, cycles = task_controller, []
     node.trigger_configure()
 
@@ -176,7 +176,7 @@ def test_cycles_need_activation_and_one_that_was_held_up_first_lets_states_in(
     node.trigger_activate()
     assert silence(0.0) == 1
     assert silence(0.6 * SAFETY.state_timeout) == 0
-    assert silence(0.6 * SAFETY.state_timeout) == 1  # it still stands: no state was waiting
+    assert silence(0.6 * SAFETY.state_timeout) == 1  # still stalled: no state was queued
 
 
 def test_losing_control_is_a_warning_and_a_stop_an_error_told_once_a_second(
@@ -210,7 +210,7 @@ def test_losing_control_is_a_warning_and_a_stop_an_error_told_once_a_second(
 def test_parameters_that_no_law_takes_are_refused_when_they_are_set(
     make_controller: Callable[..., Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Others change the law at the next configure."""
+    """Other changes of the law wait for the next configure."""
     node = make_controller(ConfigurationController)
     activate(node)
     (result,) = node.set_parameters([Parameter('gains.proportional', value=[1.0, 2.0, 3.0])])
@@ -250,7 +250,7 @@ def test_a_rate_too_low_for_the_time_out_of_commands_is_refused(
 
 @pytest.mark.parametrize('kind', [TaskController, ConfigurationController])
 def test_callbacks_of_a_controller_never_run_at_once(make_controller: Callable[..., Any], kind: Any) -> None:
-    """Whatever the executor: all are in one group that excludes each other."""
+    """Under any executor: all callbacks share one mutually exclusive group."""
     node = make_controller(kind)
     activate(node)
     assert isinstance(node.default_callback_group, MutuallyExclusiveCallbackGroup)
@@ -317,6 +317,6 @@ def test_the_tip_is_heard_from_whoever_sees_it_and_motion_capture_goes_first(
     assert says(vive, 'mocap_world') == 0
     assert says(mocap, 'mocap_world') == 1
     assert says(mocap, 'world') == 1
-    assert says(vive, 'vive_world') == 0  # while motion capture is heard
+    assert says(vive, 'vive_world') == 0  # while motion capture publishes
     node._mocap_t -= 1.0
     assert says(vive, 'vive_world') == 1

@@ -1,4 +1,4 @@
-"""The controllers as processes: whatever states and references do, commands stay within limits and end vented."""
+"""The controllers as processes: for any states and references, commands stay within limits and end vented."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VENT_RATE = ACTUATION.pressure_max / SAFETY.vent_time  # [Pa/s]
 
 @pytest.fixture(scope='module', autouse=True)
 def _compiled() -> None:
-    """Fill the compiler's cache, so that no test waits a minute for a node to start."""
+    """Fill the compiler's cache, so that the tests do not wait a minute for a node to start."""
     state = State(0.0, ROBOT.rest, np.zeros(8))
     configuration, task = ConfigurationLaw(ROBOT, ConfigurationGains()), TaskLaw(ROBOT, TaskGains())
     here = task.rest(state).X_WT
@@ -64,7 +64,7 @@ STIFFNESS, RNG = _stiffness(), np.random.default_rng(0)
 
 
 class Arm:
-    """An arm that bends as its springs let it, as an estimator would tell it, and an ear for what it is commanded."""
+    """A quasi-static arm: publishes states like an estimator, and records the commands it receives."""
 
     def __init__(self, node: Any) -> None:
         self.node, self.q, self.alive, self.bends = node, np.full(8, 0.02), True, True
@@ -73,7 +73,7 @@ class Arm:
         node.create_timer(0.02, self._tell)
 
     def bend(self) -> None:
-        """Come a little nearer to where the last commands would hold it; a real one trembles, too."""
+        """Move towards the equilibrium of the last commands, with the tremor of a real arm."""
         p = np.asarray(self.commands[-1].pressure) if self.commands else np.zeros(16)
         held = 0.02 + np.linalg.solve(STIFFNESS, ROBOT.actuation(ROBOT.rest) @ p)
         self.q = self.q + 0.2 * self.bends * (held - self.q) + 1e-9 * RNG.normal(size=self.q.size)
@@ -95,12 +95,12 @@ class Arm:
         self.node.spin_until(lambda: low <= self.highest <= high, f'command between {low:g} and {high:g}')
 
     def until_vented(self) -> None:
-        """Wait, and find every command on the ramp, once the controller must have noticed that it has no state."""
+        """Wait; check that every command follows the ramp once the controller must have noticed the missing state."""
         first = len(self.commands) - 1
         self.until_highest(0.0, 0.0)
         t = np.array([time_to_seconds(c.header.stamp) for c in self.commands[first:]])
         p = np.array([c.pressure for c in self.commands[first:]])
-        # A command is decided after the one before it was stamped, and stamped when its process gets to run.
+        # A command is decided after the stamp of its predecessor, and stamped when its process runs.
         too_fast = np.max(p[1:-1] - p[2:], axis=1) > 1.1 * VENT_RATE * (t[2:] - t[:-2])
         noticed = t[:-2] > t[0] + SAFETY.state_timeout + 0.1
         assert not np.any(too_fast & noticed), 'vented faster than the ramp'
@@ -110,7 +110,7 @@ class Arm:
         assert np.all(np.isfinite(p))
         assert np.all((p >= ACTUATION.pressure_min) & (p <= ACTUATION.pressure_max))
         t = np.array([time_to_seconds(c.header.stamp) for c in self.commands])
-        # The stamp is read after the decision: allow for a process that was held up in between.
+        # The stamp is read after the decision: allow for a delay of the process in between.
         assert np.all(np.abs(np.diff(p, axis=0)) <= ACTUATION.slew * (np.diff(t)[:, None] + 0.05))
 
 
@@ -137,12 +137,12 @@ def poses(q: np.ndarray, frame: str = 'base_link') -> PoseArray:
 
 
 def good(name: str) -> Any:
-    """Return a reference that needs air in the chambers."""
+    """Return a reference that needs pressure."""
     return trajectory((1.0, [0.3] * 8)) if name == CONFIGURATION else poses(np.full(8, 0.1))
 
 
 def garbage(name: str) -> Any:
-    """Return a reference that nobody should follow, or that is far away."""
+    """Return a reference that must be rejected, or a distant one."""
     number = lambda: random.choice([math.nan, math.inf, -1e300, 1e9, -40.0, 0.0, 0.5, 3.0])  # noqa: E731
     if name == CONFIGURATION:
         count = random.choice([0, 1, 2, 30])
@@ -165,7 +165,7 @@ def garbage(name: str) -> Any:
 
 
 def change(node: Any, name: str, *transitions: str) -> None:
-    """Lead a controller through transitions such as 'deactivate'."""
+    """Request transitions of a controller, such as 'deactivate'."""
     for transition in transitions:
         number = getattr(Transition, f'TRANSITION_{transition.upper()}')
         request = ChangeState.Request(transition=Transition(id=number))
@@ -246,13 +246,13 @@ def test_the_other_controller_takes_over_without_a_bump(
     before, arm.bends = (
         np.array(arm.commands[-1].pressure),
         False,
-    )  # what it does after that is not this test's
+    )
     change(node, CONFIGURATION, 'deactivate')
     arm.commands.clear()
     change(node, TASK, 'activate')
-    node.spin_until(lambda: len(arm.commands) > 20, 'commands of the other')
+    node.spin_until(lambda: len(arm.commands) > 20, 'commands of the other controller')
     assert max(np.max(np.abs(np.array(c.pressure) - before)) for c in arm.commands) < 2e3, second.stderr
-    assert {c.source for c in arm.commands} == {f'/{TASK}'}  # so the bridge knows who commands
+    assert {c.source for c in arm.commands} == {f'/{TASK}'}  # so that the bridge knows the source
 
 
 def test_a_stream_of_poses_that_ends_is_a_reference_lost(
@@ -281,7 +281,7 @@ def test_a_bridge_that_does_not_follow_ends_the_reference(
     process = ros_process(f'soft_control.nodes.{CONFIGURATION}', {'rate': 50.0, 'robot': robot})
     references = node.announce(JointTrajectory, 'reference/configuration', COMMAND)
     measured = node.announce(ChamberPressures, 'pressure/measured', SENSOR)
-    share: float | None = 1.0  # of the command that is measured
+    share: float | None = 1.0  # of the measured command
 
     def measure() -> None:
         if arm.commands and share is not None:

@@ -1,4 +1,4 @@
-"""`make demo` as a person runs it: to its end, two at once, and with nodes killed on the way."""
+"""`make demo` as a user runs it: to its end, twice at once, and with nodes killed meanwhile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIMIT = 240.0  # [s]
 
 
 class Demo:
-    """A running demo, its lines and the processes it named."""
+    """A running demo, its output and the processes it listed."""
 
     def __init__(self, picture: Path, seconds: float) -> None:
         command = [sys.executable, 'tools/run.py', '--own-domain', 'python', '-m', 'tools.demo']
@@ -40,7 +40,7 @@ class Demo:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        self.lines.extend(self.process.stdout)  # list.extend takes the lines as they come
+        self.lines.extend(self.process.stdout)  # list.extend takes each line as it arrives
 
     def wait_for(self, pattern: str) -> re.Match[str]:
         end = time.monotonic() + LIMIT
@@ -62,7 +62,7 @@ class Demo:
         return code
 
     def left_over(self) -> list[int]:
-        """Processes of this demo that are still there."""
+        """Return the processes of this demo that are still alive."""
         pids = [int(pid) for line in self.lines for pid in re.findall(r'(?:\w+ \(|process )(\d+)', line)]
         return [pid for pid in pids if Path(f'/proc/{pid}').exists()]
 
@@ -83,7 +83,7 @@ def demo(tmp_path):
 
 
 class Terminal(io.StringIO):
-    """A screen that keeps what was written."""
+    """A screen that records its text."""
 
     def isatty(self) -> bool:
         return True

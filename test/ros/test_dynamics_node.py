@@ -1,4 +1,4 @@
-"""The dynamics node as a process, asked by a client; its answers against Pinocchio."""
+"""The dynamics node as a process, called by a client; its answers against Pinocchio."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Q = np.zeros(8)  # of the honeycomb arm
 
 @pytest.fixture(scope='module', autouse=True)
 def _compiled() -> None:
-    """Fill the compiler's cache, so that no test waits a minute for the node to start."""
+    """Fill the compiler's cache, so that the tests do not wait a minute for the node to start."""
     robot = load('honeycomb_arm')
     warm_up(robot)
     Twin(robot)
@@ -37,7 +37,7 @@ def _compiled() -> None:
 
 @pytest.fixture
 def ask(ros_process: Any, ros_client_node: Any) -> Any:
-    """Start the node and return a function that calls either service and gives the response."""
+    """Start the node; return a function that calls either service and returns the response."""
     ros_process(NODE)
 
     def ask(srv_type: Any, **fields: Any) -> Any:
@@ -186,7 +186,7 @@ def test_an_unknown_robot_stops_the_node_at_the_start(ros_process: Any) -> None:
 
 
 def test_the_prediction_follows_a_robot_that_is_the_model(ros_process: Any, ros_client_node: Any) -> None:
-    """States of a simulated arm at constant pressure come back with their stamps, from the model."""
+    """The node returns the states of a simulated arm at constant pressure, with their stamps, from the model."""
     client, robot = ros_client_node, load('honeycomb_arm')
     p = np.linspace(0.0, 1e5, 16)
     truth = robot.simulate(np.zeros(8), np.zeros(8), lambda _: p, np.arange(40) * 0.05)

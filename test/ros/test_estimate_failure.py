@@ -1,4 +1,4 @@
-"""A filter that fails makes the node start anew, not end."""
+"""After a failure of the filter the node restarts the estimate instead of ending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimator and controller under rclpy's executors and the suite's own: whoever falls silent, the arm is vented."""
+"""Estimator and controller under rclpy's executors and the suite's own: if either falls silent, the arm vents."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Cameras:
 
 
 class Reports:
-    """What the controller says on /diagnostics."""
+    """Diagnostics of the controller."""
 
     def __init__(self, node: Any) -> None:
         self.arrays: list[DiagnosticArray] = node.collect(DiagnosticArray, '/diagnostics', STATE)
 
     def last(self) -> str:
-        """The newest verdict."""
+        """The newest diagnosis."""
         own = [s for array in self.arrays for s in array.status if CONFIGURATION in s.name]
         return f'{("OK", "WARN", "ERROR", "STALE")[own[-1].level[0]]} {own[-1].message}' if own else ''
 
@@ -71,11 +71,11 @@ class Reports:
 def test_silence_of_cameras_or_estimator_vents_under_any_executor(
     ros_process: Callable[..., Any], ros_client_node: Any, tmp_path: Path, executor: str
 ) -> None:
-    """Vented along the ramp, told, and vented until a new reference after the states are back."""
+    """The arm vents along the ramp, the node reports it, and a new reference is needed once the states are back."""
     node, robot = ros_client_node, str(patient(ROBOT.name, tmp_path))
     arm, reports = Arm(node), Reports(node)
     cameras = Cameras(node, arm)
-    arm.alive = False  # the states are those of the estimator
+    arm.alive = False  # these states come from the estimator
     states: list[SoftState] = node.collect(SoftState, 'state', STATE)
 
     def spun(which: str, **parameters: Any) -> Any:
@@ -88,9 +88,7 @@ def test_silence_of_cameras_or_estimator_vents_under_any_executor(
 
     def inflate() -> None:
         states.clear()
-        first = len(
-            arm.commands
-        )  # of a controller that is not active there are none, and it takes no reference
+        first = len(arm.commands)  # an inactive controller has no commands and accepts no reference
         node.spin_until(lambda: len(states) > 10 and len(arm.commands) > first + 10, 'states and commands')
         references.publish(good(CONFIGURATION))
         try:

@@ -1,6 +1,6 @@
-"""Every fault of every device, bridges and virtual rig as processes: told, survived, and over when it ends.
+"""Every fault of every device, with bridges and virtual rig as processes: reported, survived, and over when cleared.
 
-docs/bridges/*.md describe the behaviour. `pytest test/ros/test_faults.py -s` prints how long each took.
+docs/bridges/*.md describe the behaviour. `pytest test/ros/test_faults.py -s` prints how long each fault took.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from soft_dynamics.ros.qos import COMMAND, SENSOR
 from soft_hw_bridge.emulators.serial import SerialEmulator
 from soft_hw_bridge.rig.remote_control import RigClient
 
-LIMIT = 1.0  # [s] from a fault to its diagnosis, besides waits for a CPU
+LIMIT = 1.0  # [s] from a fault to its diagnosis, plus waits for a CPU
 RATES = {'mocap.rate': 50.0, 'vive.rate': 50.0, 'fiber.rate': 50.0, 'ft.rate': 100.0}
 DAMAGE = 0.3  # of the packets
 
 
 class Case(NamedTuple):
-    """A fault, and what tells it: a diagnosis with this text, a counter that grows, or nothing: data go on."""
+    """A fault and its sign: a diagnosis with this text, a growing counter, or uninterrupted data."""
 
     device: str
     fault: dict[str, Any]
     level: bytes | None = None
     text: str = ''
     counter: str = ''
-    is_mute: bool = False  # nothing is published while it lasts
+    is_mute: bool = False  # the bridge publishes nothing meanwhile
 
     def __str__(self) -> str:
         return f'{self.device}-{next(iter(self.fault))}'
 
     def is_told(self, status: DiagnosticStatus, before: int) -> bool:
-        """Whether a diagnosis tells it; before: what the counter was."""
+        """Return whether a diagnosis shows the fault; before: the earlier value of the counter."""
         if self.counter:
             return int(value_of(status, self.counter) or 0) > before
         return status.level == self.level and self.text in status.message
@@ -72,7 +72,7 @@ CASES = [
     Case('vive', SILENT, ERROR, is_mute=True),
     Case('vive', FROZEN, WARN, 'does not change', is_mute=True),
     damaged('vive', 'corrupt', 'tracker.duplicate'),
-    Case('vive', {'reorder': DAMAGE}),  # no packets, no numbers: it is as if the tracker trembled
+    Case('vive', {'reorder': DAMAGE}),  # no sequence numbers: looks like tremor
     Case('vive', {'duplicate': DAMAGE}),
     Case('vive', {'untracked': ['tracker']}, WARN, 'tracker out of range', is_mute=True),
     Case('vive', RESTART, counter='reconnects'),
@@ -107,15 +107,15 @@ CASES = [
 
 
 class Took(NamedTuple):
-    """How long [s] a fault took."""
+    """Duration [s] of the phases of a fault."""
 
     told: float  # from the fault to the stamp of its diagnosis
-    waited: float  # meanwhile for a CPU
-    gap: float  # from its end to the first new data if it is mute, else the longest gap in the data
+    waited: float  # waits for a CPU meanwhile
+    gap: float  # from its end to the first new data if the bridge was mute, else the longest gap in the data
 
 
 class Bench:
-    """A rig and its five bridges, valves on a serial line and theirs, and somebody who commands pressures."""
+    """A rig with its five bridges, valves on a serial line with their bridge, and a publisher of pressures."""
 
     def __init__(self, node: Any, start: Any, folder: Path) -> None:
         robot = full_robot(folder)
@@ -159,7 +159,7 @@ class Bench:
         self.times: list[tuple[Case, Took]] = []
 
     def fault(self, device: str, fault: dict[str, Any]) -> None:
-        """Let a device fail; pressures are to change then, or sensors that stand still could not be told."""
+        """Make a device fail; pressures must change first, or frozen sensors could not be detected."""
         if fault == FROZEN:
             self.pressure = 1e5
         if device == 'serial':
@@ -170,19 +170,19 @@ class Bench:
             rig.fault(device, **fault)
 
     def clear(self) -> None:
-        """End all faults."""
+        """Clear all faults."""
         self.pressure = 0.0
         self.valves.faults.clear()
         with RigClient(self.ports['control']) as rig:
             rig.clear()
 
     def close(self) -> None:
-        """Command no more."""
-        self._timer.cancel()  # destroyed, it ended the process now and then
+        """Stop commanding."""
+        self._timer.cancel()  # destroying it ended the process now and then
         self.valves.close()
 
     def waits(self, device: str) -> Waits:
-        """Watch those that a fault of the device passes through."""
+        """Watch the bridges that a fault of the device affects."""
         return Waits([self.rig.process.pid, self.processes[device].process.pid, os.getpid()])
 
     def report(self) -> str:
@@ -203,9 +203,9 @@ class Bench:
 
 
 class Waits:
-    """How long threads were ready to run and had no CPU, by the kernel's account, from now on.
+    """Time that threads were ready to run but had no CPU, as the kernel counts it, from now on.
 
-    On a machine that is not busy next to nothing, so that a second is a second.
+    Near zero on an idle machine, so that a second is a second.
     """
 
     def __init__(self, processes: Iterable[int]) -> None:
@@ -213,7 +213,7 @@ class Waits:
         self._before = self._read()
 
     def longest(self) -> float:
-        """Return the wait [s] of the thread that waited most."""
+        """Return the wait [s] of the thread that waited longest."""
         return max((now - self._before.get(path, 0.0) for path, now in self._read().items()), default=0.0)
 
     def _read(self) -> dict[Path, float]:
@@ -232,7 +232,7 @@ def bench(
     with ExitStack() as stack:
 
         def start(*args: Any) -> Any:
-            """A second try must not find the nodes of the first."""
+            """A second try must not find nodes of the first one."""
             process = module_ros_process(*args)
             stack.callback(process.kill)
             return process
@@ -274,11 +274,11 @@ def test_fault_is_told_within_a_second_and_ends_without_a_restart_of_the_bridge(
 
 
 def until_told(bench: Bench, case: Case, before: int, start: float) -> float:
-    """Wait until a fault that began at a time [s] is told, and return when the bridge did so."""
+    """Wait for the diagnosis of a fault that began at a time [s]; return the time of the diagnosis."""
     listener = bench.listeners[case.device]
     if case.counter or case.level is not None:
         return listener.until_told(lambda status: case.is_told(status, before), start, f'diagnosis of {case}')
-    bench.node.spin_until(lambda: listener.messages_since(start), 'messages while it lasts')
+    bench.node.spin_until(lambda: listener.messages_since(start), 'messages during the fault')
     return time_to_seconds(listener.messages_since(start)[0].header.stamp)
 
 
@@ -289,15 +289,15 @@ def longest_gap(messages: list[Any]) -> float:
 
 
 def while_it_lasts(bench: Bench, case: Case, told: float) -> None:
-    """Nothing false is published from the diagnosis on; what is not concerned goes on."""
+    """After the diagnosis the bridge publishes no false data; devices without a fault keep publishing."""
     node, listener = bench.node, bench.listeners[case.device]
     others = bench.others if case.device != 'mocap' or 'untracked' in case.fault else bench.listeners['ft']
     others.messages.clear()
-    node.spin_until(lambda: others.messages_since(told + 0.2), 'messages of others while it lasts')
+    node.spin_until(lambda: others.messages_since(told + 0.2), 'messages of other devices during the fault')
     if case.is_mute:
         assert listener.messages_since(told) == []
     else:
-        node.spin_until(lambda: len(listener.messages_since(told)) > 10, 'messages while it lasts')
+        node.spin_until(lambda: len(listener.messages_since(told)) > 10, 'messages during the fault')
     if 'clock_jump_s' in case.fault:
         age = time.time() - time_to_seconds(listener.messages[-1].header.stamp)
         assert 0.0 <= age < 0.1 * JUMP['clock_jump_s']

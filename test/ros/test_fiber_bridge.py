@@ -28,7 +28,7 @@ OFFSET_NS = 5 * 3600 * 10**9  # of the device's clock
 
 
 class Fiber:
-    """An emulated SHP1 device at work; its clock is hours off and runs 100 ppm fast."""
+    """An emulated SHP1 device in a thread; its clock is hours off and runs 100 ppm fast."""
 
     def __init__(self) -> None:
         self.emulator = ShapeEmulator()
@@ -41,7 +41,7 @@ class Fiber:
         self.send(time.time_ns())
 
     def send(self, now_ns: int) -> None:
-        """Send a sample taken now; the twist tells when that was, in s since the start."""
+        """Send a current sample; its twist encodes the sample's time in s since the start."""
         elapsed_ns = now_ns - self.start_ns
         device_ns = OFFSET_NS + elapsed_ns + elapsed_ns // 10_000
         twist = np.full(N, elapsed_ns * 1e-9)

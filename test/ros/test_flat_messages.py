@@ -1,4 +1,4 @@
-"""Bytes read and written by hand are those of ROS's own serialization."""
+"""Hand-written serialization matches ROS's own, byte for byte."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def messages(draw: Any) -> Any:
 
 
 def test_two_threads_may_read_different_messages_at_once() -> None:
-    """The other one reads while this one compares its message with the last."""
+    """One thread reads while another compares its message with the previous one."""
     here, there = (
         serialize_message(ChamberPressures(names=[name], pressure=[1.0])) for name in ('here', 'gone')
     )
@@ -61,7 +61,7 @@ def test_two_threads_may_read_different_messages_at_once() -> None:
 
 
 def test_messages_that_take_turns_are_walked_through_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever ROS has left in their padding, as here behind the empty frame_id."""
+    """For any padding bytes that ROS leaves, here behind the empty frame_id."""
     walked: list[bytes] = []
 
     def walk(data: bytes, fields: str) -> flat_messages.Layout:

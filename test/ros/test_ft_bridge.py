@@ -23,7 +23,7 @@ RATE_HZ = 500.0
 
 
 class Box:
-    """An emulated box at work; Fx counts the samples."""
+    """An emulated box in a thread; Fx counts the samples."""
 
     def __init__(self) -> None:
         self.emulator = NetFtEmulator(rate_hz=RATE_HZ, torque_unit=('Nmm', 1e-3))
@@ -65,7 +65,7 @@ def test_wrenches_in_si_units_at_the_time_of_the_sample(
         (time_to_ns(m.header.stamp) - box.sent_ns[round(1e3 * m.wrench.force.x)]) * 1e-6
         for m in listener.messages[-500:]
     ]
-    assert sorted(late_ms)[250] == pytest.approx(0.0, abs=50.0)  # a busy emulator is late, its count is not
+    assert sorted(late_ms)[250] == pytest.approx(0.0, abs=50.0)  # a busy emulator is late but counts right
     listener.until_level(OK, 'streaming')
     listener.until_value('rate_hz', 0.5 * RATE_HZ)
     assert listener.status.hardware_id == f'Net F/T at 127.0.0.1:{box.emulator.rdt_port}'

@@ -1,4 +1,4 @@
-"""Any bytes on any topic: no node ends, and each counts and tells what it refused."""
+"""Arbitrary bytes on any topic: all nodes survive, and count and report what they reject."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def message_class(kind: str) -> Any:
 
 
 def counted(message: DiagnosticArray) -> int | None:
-    """Return how many messages the node has refused; None before it says so."""
+    """Return how many messages the node has rejected; None before its first report."""
     values = {value.key: value.value for status in message.status for value in status.values}
     counts = [int(n) for key, n in values.items() if re.fullmatch(r'(references_|commands_)?refused', key)]
     return sum(counts) if counts else None
@@ -117,7 +117,7 @@ def test_a_node_lives_on_and_tells(
     process = ros_process(module, {'robot': full_robot(tmp_path), **NODES[module]})
 
     def told() -> DiagnosticArray:
-        """The node's last diagnostics; of nothing before."""
+        """The node's last diagnostics; empty before the first."""
         own = [m for m in heard if m.status and m.status[0].name.startswith(f'/{name}:')]
         return own[-1] if own else DiagnosticArray()
 
@@ -128,14 +128,14 @@ def test_a_node_lives_on_and_tells(
     )
 
     def topics() -> dict[str, tuple[str, str]]:
-        """What it hears: topic and type; of the many topics of tracked bodies one of each kind."""
+        """Topics and types of the node's subscriptions; of the topics of tracked bodies, one of each type."""
         is_there = name in client.get_node_names()
         found = client.get_subscriber_names_and_types_by_node(name, '/') if is_there else []
         return {BODY.sub(r'\1/BODY/pose', topic): (topic, kinds[0]) for topic, kinds in found}
 
     client.spin_until(
-        lambda: topics().keys() == HEARD[name], 'all its topics in the graph'
-    )  # it may come later
+        lambda: topics().keys() == HEARD[name], 'all topics of the node in the graph'
+    )  # may arrive later
     for topic, kind in sorted(topics().values()):
         qos = QoSProfile(depth=100, reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST)
         publisher = client.announce(message_class(kind), topic, qos)
@@ -144,7 +144,7 @@ def test_a_node_lives_on_and_tells(
         def has_counted(publisher: Any = publisher, before: int = before) -> bool:
             for data in MALFORMED[
                 1:
-            ]:  # DDS between processes holds a reliable publisher up after an empty one
+            ]:  # DDS between processes delays a reliable publisher after an empty message
                 publisher.publish(data)
                 client.spin_for(0.02)  # some subscriptions keep only the newest message
             assert process.process.poll() is None, process.stderr
@@ -180,7 +180,7 @@ def make_node(tmp_path: Path) -> Iterator[Callable[[str], Any]]:
 
 
 def sensible(kind: type[Any], stamp_ns: int) -> Any:
-    """Return a message that a node would take."""
+    """Return a valid message for a node."""
     header = Header(stamp=time_from_ns(stamp_ns), frame_id='world')
     names, chambers, n = list(ROBOT.coordinate_names), list(ROBOT.chamber_names), ROBOT.nq
     tip = Pose()

@@ -1,4 +1,4 @@
-"""Sensors that lie to the launched loop, all of it processes: the arm ends vented, or the diagnostics name the body."""
+"""False sensor data in the launched loop: the arm ends vented, or the diagnostics name the body."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def loop(module_ros_client_node: Any) -> Iterator[Loop]:
 
 
 def test_motion_capture_that_repeats_itself_under_new_stamps_vents(loop: Loop) -> None:
-    """The bridge sees new frames and the estimator new stamps: what tells is that the pressures move."""
+    """The bridge sees new frames and the estimator new stamps; only moving pressures reveal the fault."""
     told: list[DiagnosticArray] = loop.node.collect(DiagnosticArray, '/diagnostics', STATE)
     loop.until_ready()
     loop.inflate()

@@ -31,7 +31,7 @@ def node(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 class Watched:
-    """A watchdog whose calls are noted."""
+    """A watchdog whose calls are recorded."""
 
     def __init__(self, node: Any, period: float, timeout: float) -> None:
         self.node, self.called = node, list[float]()
@@ -43,7 +43,7 @@ class Watched:
             self.node.spinner.spin_once(timeout_sec=left)
 
     def hear(self, duration: float, pause: float) -> float:
-        """Hear messages at a steady pace; return the longest pause that the machine made of it."""
+        """Send messages at a steady rate; return the longest pause that the machine caused."""
         end, longest, last = time.monotonic() + duration, 0.0, time.monotonic()
         while time.monotonic() < end:
             self.spin(pause)
@@ -61,9 +61,9 @@ class Watched:
 @pytest.mark.parametrize('timeout', [1.0, 0.1], ids=['looks', 'precise'])
 def test_it_calls_back_when_nothing_is_heard_and_not_before(node: Any, timeout: float) -> None:
     watched = Watched(node, 0.1, timeout)
-    for _ in range(2):  # the second time after a silence
+    for _ in range(2):  # once more after each silence
         watched.called.clear()
-        if watched.hear(0.5, 0.01) < 0.1:  # else the machine itself was silent
+        if watched.hear(0.5, 0.01) < 0.1:  # otherwise the machine itself stalled
             assert not watched.called
         last = time.monotonic()
         watched.called.clear()
@@ -76,7 +76,7 @@ def test_it_calls_back_when_nothing_is_heard_and_not_before(node: Any, timeout: 
 
 
 def test_messages_slower_than_the_period_get_a_call_after_each(node: Any) -> None:
-    """As an estimator publishes between two samples of a slow sensor."""
+    """Like an estimator that publishes between two samples of a slow sensor."""
     watched = Watched(node, 0.04, 1.0)
     calls = []
     for _ in range(10):
@@ -90,7 +90,7 @@ def test_messages_slower_than_the_period_get_a_call_after_each(node: Any) -> Non
 def test_messages_that_flow_neither_reset_the_timer_nor_let_it_look_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A reset wakes the executor once more. The first call is late by a third of 0.1 s at most."""
+    """A reset wakes the executor once more. The first call may be late by a third of 0.1 s."""
     now_ns, resets, called = [0], list[int](), list[int]()
     monkeypatch.setattr(time, 'monotonic_ns', lambda: now_ns[0])
     timer = SimpleNamespace(timer_period_ns=0, reset=lambda: resets.append(now_ns[0]))

@@ -1,4 +1,4 @@
-"""mocap_bridge as a process, against an emulated Motive: the topics, and what happens in trouble."""
+"""mocap_bridge as a process, against an emulated Motive: topics and fault handling."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTINGS = {'clock_offset_s': 5 * 3600.0, 'clock_drift_ppm': 100.0, 'processing_
 
 
 class Motive:
-    """An emulated Motive at work; the x of the body 'tip' is the number of the frame."""
+    """An emulated Motive in a thread; the x of the body 'tip' is the frame number."""
 
     def __init__(self, **settings: Any) -> None:
         self.emulator = NatNetEmulator(['base', 'tip'], MotiveSettings(**(SETTINGS | settings)))
@@ -60,7 +60,7 @@ def motive() -> Iterator[Motive]:
 
 
 class Listener(BridgeListener):
-    """Hears of both bodies; `messages` are those of 'tip'."""
+    """Subscribes to both bodies; `messages` are those of 'tip'."""
 
     def __init__(self, node: Any) -> None:
         super().__init__(node, 'mocap_bridge', PoseStamped, 'mocap/tip/pose', SENSOR)

@@ -1,4 +1,4 @@
-"""tools.move sends what a user of `ros2` would send by hand, and its exit code says what became of it."""
+"""tools.move sends the same messages as a user of `ros2`, and its exit code reports the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Run = Callable[..., tuple[int, str]]
 
 
 class Arm:
-    """A robot and a controller whose answer to the next reference is `reach`, `mode` and `refuse`."""
+    """A robot and a controller; `reach`, `mode` and `refuse` define its answer to the next reference."""
 
     def __init__(self, context: rclpy.Context, name: str = 'configuration_controller') -> None:
         self.node = rclpy.create_node(name, context=context)
@@ -88,7 +88,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Arm]]:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs tools.move and gives its exit code and its text."""
+    """Return a function that runs tools.move and returns its exit code and its output."""
 
     def run(*args: str) -> tuple[int, str]:
         monkeypatch.setattr(sys, 'argv', ['move', *args])

@@ -1,4 +1,4 @@
-"""A kind of sensor from outside the package: one entry in the table, and the node hears it and the filter uses it."""
+"""A sensor kind from outside the package: one entry in the table; the node subscribes and the filter uses it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BENT = 0.1  # [rad]
 
 @pytest.fixture
 def arm(monkeypatch: pytest.MonkeyPatch) -> sd.Robot:
-    """The shipped arm with nothing but the new sensor."""
+    """The shipped arm with only the new sensor."""
     monkeypatch.setitem(SENSORS, 'bend', BEND)
     return sd.Robot(dataclasses.replace(sd.load('honeycomb_arm').description, sensors=(FLEX,)))
 
@@ -53,8 +53,8 @@ def test_the_filter_follows_the_new_sensor(arm: sd.Robot) -> None:
     assert estimator.located
     assert estimator.innovations['flex'].accepted > 90
     assert state.q[0] == pytest.approx(BENT, abs=NOISE)
-    assert state.variance[0] < NOISE**2  # many samples know more than one
-    assert state.variance[0] < 0.1 * state.variance[1]  # it says nothing about the other angle
+    assert state.variance[0] < NOISE**2  # many samples are more precise than one
+    assert state.variance[0] < 0.1 * state.variance[1]  # the sensor does not see the other angle
     with pytest.raises(ValueError, match=r'expected a sensor of kind bend \(flex\), got .strip.'):
         BEND.feed(estimator, 'strip', 1.0, JointState(position=[BENT]))
 

@@ -1,4 +1,4 @@
-"""Every name of a body becomes a topic that ROS accepts."""
+"""Every body name maps to a topic name that ROS accepts."""
 
 import pytest
 from rclpy.validate_full_topic_name import validate_full_topic_name

@@ -1,4 +1,4 @@
-"""The launched loop with the predictive law: the tip of the plant comes to the pose, and nothing beyond the limits."""
+"""The launched loop with the predictive law: the plant's tip reaches the pose within all limits."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from soft_dynamics.description.robot_description import load_description
 from soft_dynamics.geometry.tube import frame_poses
 from tools.simulation import Simulation, patient
 
-NEAR = 0.01  # [m]; the model's own tip is up to 15 mm off, so this needs the measured one
-AGAIN = 15.0  # [s] a busy computer may have vented the arm on the way
+NEAR = 0.01  # [m]; the model's tip is up to 15 mm off, so the controller needs the measured one
+AGAIN = 15.0  # [s] a busy computer may have vented the arm meanwhile
 
 
 def test_the_predictive_law_brings_the_tip_to_a_pose(ros_client_node: Any, tmp_path: Path) -> None:
@@ -42,6 +42,6 @@ def test_the_predictive_law_brings_the_tip_to_a_pose(ros_client_node: Any, tmp_p
             return bool(np.linalg.norm(np.array(tip_W) - wanted_W) < NEAR)
 
         assert not is_there()
-        loop.until(is_there, 'tip at the pose')
+        loop.until(is_there, 'tip to reach the pose')
         loop.check()
     assert 'Traceback' not in ''.join(simulation.lines)

@@ -1,4 +1,4 @@
-"""pressure_bridge as a process: whatever happens, the emulated valves end vented and were never above the limit."""
+"""pressure_bridge as a process: in all cases the emulated valves end vented and never exceed the limit."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def params(valves: Valves, **changes: Any) -> dict[str, Any]:
 
 
 def until(node: Any, valves: Valves, pressure: float, what: str) -> None:
-    """Wait until all valves have this set point, rounded to counts; vented is exactly vented."""
+    """Wait until all valves have this set point, rounded to counts; vented means exactly vented."""
     wanted = pytest.approx([pressure] * N, abs=50.0 if pressure else 0.0)
     node.spin_until(lambda: valves.commanded()[:N] == wanted, what)
 
 
 class Commander:
-    """A process that commands; it begins at zero, as the bridge wants it."""
+    """A process that commands; it starts at zero, as the bridge requires."""
 
     def __init__(self, start: Any, listener: BridgeListener) -> None:
         self.listener = listener
@@ -76,7 +76,7 @@ class Commander:
         assert self.listener.node.set_parameter('commander', 'pressure', pressure).successful
 
     def fill(self, valves: Valves, pressure: float) -> None:
-        """Lead the bridge from zero to a pressure."""
+        """Command from zero up to a pressure."""
         self.ask(0.0)
         node, listener = self.listener.node, self.listener
         node.spin_until(lambda: 'following commands' in listener.status.message, 'following zero')
@@ -186,7 +186,7 @@ def test_who_comes_back_is_not_filled_by_commands_from_before(
     modbus_valves: ModbusEmulator,
     comes_back: Callable[..., None],
 ) -> None:
-    """Bridge or terminal: whoever commands 100 kPa all the time does not know; only zero opens the valves again."""
+    """Bridge or terminal: a controller that keeps commanding 100 kPa gets no pressure until it commands zero."""
 
     def start() -> Any:
         return ros_process(BRIDGE, params(modbus_valves))
@@ -195,7 +195,7 @@ def test_who_comes_back_is_not_filled_by_commands_from_before(
     commander = Commander(ros_process, listener)
     commander.fill(modbus_valves, 100e3)
     modbus_valves.faults.restart = comes_back is restart_terminal
-    modbus_valves.commanded()  # it looks now
+    modbus_valves.commanded()  # the bridge checks now
     comes_back(listener, start, bridge)
     listener.until_level(WARN, 'vented: waits for a command near zero')
     until(ros_client_node, modbus_valves, 0.0, 'venting along the ramp')
@@ -220,7 +220,7 @@ def test_too_high_a_measurement_ends_it(
 def test_parameters_that_do_not_go_together_are_refused_while_it_runs(
     ros_process: Any, ros_client_node: Any, modbus_valves: ModbusEmulator
 ) -> None:
-    """With the line that it would not start with; what was there before is what it is configured with next."""
+    """The error is the one that a start would print; the next configure uses the previous values."""
     ros_process(BRIDGE, params(modbus_valves, autostart=False))
     for name, value, reason in [
         ('robot', 'no_arm', "no robot 'no_arm'; shipped are"),

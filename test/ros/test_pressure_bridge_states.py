@@ -1,7 +1,8 @@
-"""pressure_bridge in this process: stops, commands and ends in states that a process is seldom in."""
+"""pressure_bridge in this process: stops, commands and shutdown in rare states."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,13 +13,14 @@ import pytest
 import rclpy
 from std_srvs.srv import Trigger
 
+from soft_dynamics.timing.boot_time import boot_time
 from soft_hw_bridge.emulators.modbus import ModbusEmulator, MpaTerminal, VtemTerminal
 from soft_hw_bridge.nodes.pressure_bridge import PressureBridge
 
 
 @contextmanager
 def bridge(terminal: MpaTerminal | VtemTerminal, register_map: str) -> Iterator[tuple[PressureBridge, Any]]:
-    """The node, not configured, and the emulator of the terminal it is for."""
+    """The unconfigured node, and the emulated terminal it connects to."""
     emulator = ModbusEmulator(terminal)
     named = {
         'robot': 'pneumatic_arm',
@@ -38,7 +40,7 @@ def bridge(terminal: MpaTerminal | VtemTerminal, register_map: str) -> Iterator[
 
 
 def until_told(node: PressureBridge, line: str) -> None:
-    """Wait until the device process says this."""
+    """Wait until the device process reports this."""
     deadline = time.monotonic() + 30.0
     while node._device is None or line not in node._device.status().message:
         assert time.monotonic() < deadline, node._device and node._device.status()
@@ -50,7 +52,7 @@ def test_an_emergency_stop_is_kept_until_a_deactivation_whatever_the_state(confi
     with bridge(MpaTerminal(), 'festo_mpa_vppm') as (node, _):
         if configured:
             node.trigger_configure()
-            until_told(node, 'vented: disarmed')  # one that still starts would be killed
+            until_told(node, 'vented: disarmed')  # a process that is still starting would be killed
         response = node._on_emergency_stop(None, Trigger.Response())
         assert response.success
         assert 'not active; the stop holds after activation' in response.message
@@ -74,11 +76,11 @@ def test_a_cleanup_does_not_wait_for_a_terminal_that_takes_long_to_start() -> No
             time.sleep(0.02)
         start = time.monotonic()
         node.trigger_cleanup()
-        assert time.monotonic() - start < 10.0  # of the 20 s that the map allows a start
+        assert time.monotonic() - start < 10.0  # of the 20 s that the map allows for a start
 
 
 def test_a_command_that_is_read_while_the_device_is_given_up_harms_nobody() -> None:
-    """The thread of the device reads commands until it has ended."""
+    """The thread of the device takes commands until it has ended."""
 
     class Reader:
         def read(self, _: bytes) -> Any:
@@ -86,8 +88,35 @@ def test_a_command_that_is_read_while_the_device_is_given_up_harms_nobody() -> N
             raise ValueError('damaged')
 
     refused: list[str] = []
-    device = SimpleNamespace(refuse=lambda _, reason: refused.append(reason), command=None, names=[])
-    node = SimpleNamespace(_device=device, _read=Reader())
+    device = SimpleNamespace(
+        refuse=lambda _, reason: refused.append(reason), command=None, names=[], command_timeout=0.2
+    )
+    node = SimpleNamespace(_device=device, _read=Reader(), _generation=0, _may_be_successor=lambda *_: False)
     node._filled_in = lambda *command: PressureBridge._filled_in(node, *command)  # type: ignore[arg-type]
     PressureBridge._on_command(node, b'', {})  # type: ignore[arg-type]
     assert refused == ['command failed to parse: damaged']
+
+
+def test_a_publisher_that_appears_while_commands_have_stopped_may_be_a_successor() -> None:
+    """Only then: a publisher that appears beside live commands, as that of an idle controller, changes nothing."""
+    found = [SimpleNamespace(endpoint_gid=[1] * 16, node_namespace='/', node_name='controller')]
+    node = SimpleNamespace(
+        _heard_t=math.inf,
+        _seen_t={},
+        resolve_topic_name=lambda name: name,
+        get_publishers_info_by_topic=lambda _: found,
+    )
+    node._command_publishers = lambda: PressureBridge._command_publishers(node)  # type: ignore[arg-type]
+
+    def may_be_successor(t: float) -> bool:
+        return PressureBridge._may_be_successor(node, t, 0.2)  # type: ignore[arg-type]
+
+    assert not may_be_successor(boot_time())  # the first command
+    node._command_publishers()
+    node._heard_t = boot_time()
+    found.append(SimpleNamespace(endpoint_gid=[2] * 16, node_namespace='/', node_name='idle'))
+    assert not may_be_successor(node._heard_t + 0.1)
+    node._command_publishers()
+    assert may_be_successor(node._heard_t + 0.3)
+    node._heard_t = boot_time()
+    assert not may_be_successor(node._heard_t + 0.3)  # known since before the silence

@@ -1,4 +1,4 @@
-"""Record, play, estimate: a played bag gives the states that the live rig gave, to rounding."""
+"""Record, play, estimate: a played bag reproduces the states of the live rig to rounding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ESTIMATOR = 'soft_estimation.nodes.state_estimator'
 RECORDER, PLAYER = 'soft_dynamics.nodes.bag_recorder', 'soft_dynamics.nodes.bag_player'
 START = 120.0  # [s] more than the compiler takes when nothing is cached
 STEP_NS, POSES, PRESSURE_EVERY = 20_000_000, 30, 10
-LATE = 3  # steps after which no sample is waited for any more
+LATE = 3  # steps after which the estimator stops waiting for samples
 FINGER = {
     'format': 1,
     'name': 'finger',
@@ -87,7 +87,7 @@ class Rig:
             self.client.destroy_publisher(publisher)
 
     def _samples(self, k: int) -> list[tuple[Any, Any]]:
-        """What is published in a step, with its publisher."""
+        """Return the messages of a step, with their publishers."""
         X = self.robot.forward_kinematics(self.motion.q[k])
         samples: list[tuple[Any, Any]] = []
         for sensor, publisher in self.bodies.items():
@@ -105,7 +105,7 @@ def by_stamp(states: list[SoftState]) -> dict[int, SoftState]:
 
 
 def wait_until_active(client: Any, name: str) -> None:
-    """A node hears its sensors a moment before it publishes."""
+    """A node receives its samples a moment before it publishes."""
 
     def active() -> bool:
         response = client.call(GetState, f'{name}/get_state', GetState.Request(), START)
@@ -115,7 +115,7 @@ def wait_until_active(client: Any, name: str) -> None:
 
 
 def recorded_live(ros_process: Any, rig: Rig, params: dict[str, Any], path: Path) -> dict[int, SoftState]:
-    """The states of a live run, which is recorded."""
+    """States of a live run, which is also recorded."""
     client = rig.client
     estimator = ros_process(ESTIMATOR, params, remap={'__node': 'live'})
     recorder = ros_process(RECORDER, {'output': str(path), 'topics': [*TOPICS, 'state']})
@@ -133,7 +133,7 @@ def recorded_live(ros_process: Any, rig: Rig, params: dict[str, Any], path: Path
     )
     rig.run()
     live = by_stamp(rig.states)
-    client.spin_for(1.0)  # for the recorder, which is not asked
+    client.spin_for(1.0)  # time for the recorder to write
     assert recorder.stop() == 0
     assert estimator.stop() == 0
     with open_bag(path) as bag:
@@ -174,7 +174,7 @@ def test_a_played_bag_gives_the_states_of_the_live_rig(
 
 
 def line(stamps_ms: list[int], qd: float) -> States:
-    """States of a robot of two coordinates that move evenly, with rates that are `qd`."""
+    """States of a robot with two coordinates that move at constant rates `qd`."""
     stamps = np.array(stamps_ms) * 1_000_000
     q = np.outer(stamps * 1e-9, [0.3, -0.2])
     return States(stamps, q, np.full_like(q, qd), np.full_like(q, 9.0), np.tile(q, 2) + 7.0)

@@ -1,4 +1,4 @@
-"""Messages to arrays and back; no node runs."""
+"""Messages to arrays and back, without nodes."""
 
 import importlib
 import sys
@@ -46,7 +46,7 @@ def test_pose_and_transform_keep_the_order_of_the_quaternion() -> None:
 
 
 def test_an_unset_orientation_is_refused() -> None:
-    """A Quaternion() is the identity; what careless senders leave is all zero."""
+    """Quaternion() is the identity; careless senders leave all fields zero."""
     with pytest.raises(ValueError, match='unit length'):
         conversions.pose_to_arrays(Pose(orientation=Quaternion(w=0.0)))
     with pytest.raises(ValueError, match='unit length'):
@@ -73,7 +73,7 @@ def test_arrays_are_flattened_row_by_row(dtype: type) -> None:
 
 
 def test_whole_numbers_become_floats() -> None:
-    """A message does not check its fields, and an int in a float64 is sent as garbage."""
+    """rclpy does not check fields, and serializes an int in a float64 field as garbage."""
     pose = conversions.pose_from_arrays([0, 0, 0, 1], [1, 2, 3])
     wrench = conversions.wrench_from_array(np.arange(6))
     assert {type(v) for v in (pose.position.x, pose.orientation.w, wrench.force.x, wrench.torque.z)} == {
@@ -86,8 +86,8 @@ TURNS = [*Rotation.random(50, random_state=1).as_matrix(), np.eye(3), np.diag([1
 
 @pytest.fixture(params=['transforms3d', 'tf_transformations'])
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The conversions on a machine without ROS, and on one with ROS, whose package calls transforms3d like this."""
-    stand_in: Any = None  # which Python takes for a module that is not there
+    """The conversions without ROS, and with ROS, whose package calls transforms3d like this."""
+    stand_in: Any = None  # Python treats it as a missing module
     if request.param == 'tf_transformations':
         stand_in = ModuleType('tf_transformations')
         stand_in.quaternion_matrix = lambda quat: affines.compose(
@@ -118,7 +118,7 @@ def test_rotations_of_messages_agree_with_the_suites_own(library: ModuleType) ->
 
 
 def test_a_message_of_a_pose_costs_little(library: ModuleType) -> None:
-    """CPU time of this thread; a tenth of the period of poses at 100 Hz."""
+    """CPU time of this thread; at most a tenth of the period of poses at 100 Hz."""
     X = np.eye(4)
     X[:3, :3] = TURNS[0]
     costs = []

@@ -1,4 +1,4 @@
-"""LeanExecutor calls what rclpy's own executor calls, also for entities that come and go meanwhile."""
+"""LeanExecutor makes the same calls as rclpy's own executor, also while entities are created and destroyed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_timers_messages_and_services_are_served(node: Any) -> None:
 
 
 def test_a_stream_without_pause_goes_the_short_way(node: Any) -> None:
-    """rclpy's own way is taken now and then, and finds something ready each time; that must not be the end of it."""
+    """Now and then the executor uses rclpy's wait; it must return to its own even if that always finds work."""
     in_a_task: list[bool] = []
 
     def note() -> None:
@@ -86,7 +86,7 @@ def test_messages_in_passing_wake_nobody_and_come_before_others(node: Any) -> No
     aside.publish(String(data='a'))
     time.sleep(0.1)
     talk.publish(String(data='c'))
-    node.lean._whole_t = time.monotonic()  # rclpy's own way, gone now and then, has another order
+    node.lean._whole_t = time.monotonic()  # the fallback to rclpy's wait uses another order
     until(node, lambda: 'c' in heard)
     assert heard[-2:] == ['a', 'c']
     in_passing(made, has_time=True)

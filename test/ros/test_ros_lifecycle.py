@@ -1,4 +1,4 @@
-"""ManagedNode in a real process: autostart, transitions by service, failures, the safe way down."""
+"""ManagedNode in a real process: autostart, transitions by service, failures, safe shutdown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_signal_takes_the_safe_way_down(ros_process: Any, ros_client_node: Any
 
 
 def test_transitions_by_service(ros_process: Any, ros_client_node: Any) -> None:
-    """Every transition works, and one that the state does not allow is refused without harm."""
+    """Every valid transition works, and an invalid one is rejected without side effects."""
     process, client = ros_process(MANAGED, {'autostart': False}), ros_client_node
     assert state(client) == 'unconfigured'
     for transition, allowed, after in [

@@ -74,7 +74,7 @@ def test_an_argument_outside_ros_args_is_refused(ros_process: Any) -> None:
 
 @pytest.fixture
 def config_of(ros_client_node: Any) -> Any:
-    """Return a function that waits for the newest config the example node shows."""
+    """Return a function that waits for the newest config of the example node."""
     shown = ros_client_node.collect(String, 'config', DESCRIPTION)
 
     def newest(count: int = 1) -> Config:
@@ -85,7 +85,7 @@ def config_of(ros_client_node: Any) -> Any:
 
 
 def test_overrides_reach_the_config(ros_process: Any, config_of: Any) -> None:
-    """Whole numbers serve as floats, an empty list stays one, nested names are dotted."""
+    """Integers are accepted as floats, an empty list keeps its type, nested names use dots."""
     ros_process(EXAMPLE, {'rate': 5, 'gains': [1, 2, 3], 'bodies': [], 'limits.low': -1, 'enabled': False})
     assert config_of() == Config(rate=5.0, gains=(1.0, 2.0, 3.0), limits=Limits(-1.0, 2.0), enabled=False)
 

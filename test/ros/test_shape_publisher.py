@@ -1,4 +1,4 @@
-"""shape_publisher as a process: what RViz would get, against the robot's own kinematics."""
+"""shape_publisher as a process: what RViz receives, against the robot's own kinematics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from soft_dynamics.ros.qos import COMMAND, DESCRIPTION, SENSOR, STATE
 NODE = 'soft_dynamics.nodes.shape_publisher'
 RVIZ = Path(__file__).resolve().parents[2] / 'rviz' / 'soft_robot.rviz'
 Q = np.array([0.3, -0.2, 0.4, 0.1, -0.3, 0.5, 0.2, -0.6])
-START_UP = 120.0  # [s] with a compiler at work
+START_UP = 120.0  # [s] with the compiler running
 
 
 @pytest.fixture(scope='module')
@@ -49,7 +49,7 @@ def shown(arrays: list[MarkerArray], namespace: str, t: float) -> list[Marker]:
 
 
 def pose_in_world(messages: list[TFMessage], frame: str) -> np.ndarray:
-    """Chain the newest transforms, as tf does."""
+    """Chain the newest transforms like tf."""
     parents = {t.child_frame_id: t for message in messages for t in message.transforms}
     X = np.eye(4)
     while frame != 'world':
@@ -197,7 +197,7 @@ def test_foreign_and_broken_states_are_refused_with_a_line(
         ),
         'refused: state: q: expected finite numbers': state(robot, np.full(8, np.nan), 1.0),
     }
-    for line, message in wrong.items():  # again and again: one line a second is logged
+    for line, message in wrong.items():  # sent repeatedly, since the node logs at most one line a second
         client.spin_until(lambda m=message, s=line: measured.publish(m) or s in node.stderr, line)
     measured.publish(state(robot, Q, 2.0))
     client.spin_until(lambda: shown(markers, 'measured', 2.0), 'the state after them', START_UP)
@@ -235,6 +235,6 @@ def test_rviz_shows_the_topics_of_this_node() -> None:
 
 
 def test_no_tool_of_rviz_commands_the_arm() -> None:
-    """A single pose, at the height of the ground, would be followed for a second and then vent it."""
+    """The controller would follow a single pose at ground height for a second, and then vent."""
     tools = yaml.safe_load(RVIZ.read_text())['Visualization Manager']['Tools']
     assert [tool['Class'] for tool in tools if 'Topic' in tool] == []

@@ -1,4 +1,4 @@
-"""Nodes that command hardware refuse simulated time, however it is set: a played clock makes old messages new."""
+"""Nodes that command hardware reject simulated time, however it is set: a played clock makes old messages look new."""
 
 from __future__ import annotations
 

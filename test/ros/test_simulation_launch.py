@@ -1,4 +1,4 @@
-"""`simulation.launch.xml` for every shipped robot: every bridge finds its device, there is a state, and all ends."""
+"""`simulation.launch.xml` for every shipped robot: bridges find their devices, states arrive, all processes end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def topics(robot: Description) -> dict[str, tuple[Any, str]]:
 
 @contextmanager
 def launched(robot: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the launch file on ports of its own: those of our ROS domain that are far above what DDS uses."""
+    """Run the launch file on its own ports: those of our ROS domain far above the range that DDS uses."""
     first = 7400 + 250 * int(os.environ['ROS_DOMAIN_ID']) + 200
     ports = [f'{name}_port:={first + k}' for k, name in enumerate(PORTS)]
     command = [sys.executable, 'tools/launch.py', 'launch/simulation.launch.xml', f'robot:={robot}', *ports]
@@ -60,7 +60,7 @@ def launched(robot: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         if process.poll() is None:
-            process.kill()  # its nodes end with it, as a rule
+            process.kill()  # its nodes normally end with it
             process.wait()
             for left in left_over(folder):
                 with suppress(OSError):
@@ -68,11 +68,11 @@ def launched(robot: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def left_over(folder: Path) -> list[int]:
-    """Return the processes that the launch has started and not ended."""
+    """Return the running processes of the launch."""
     mark = f'{MARK}={folder}'.encode()
     found = []
     for process in Path('/proc').glob('[0-9]*'):
-        with suppress(OSError):  # it has ended, or is another user's
+        with suppress(OSError):  # has ended, or belongs to another user
             if mark in (process / 'environ').read_bytes().split(b'\0'):
                 found.append(int(process.name))
     return found

@@ -1,4 +1,4 @@
-"""Stamps that are wrong or in the wrong order, told to a state_estimator in this process: no later sample suffers."""
+"""Wrong and out-of-order stamps, sent to a state_estimator in this process: later samples do not suffer."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ KINDS = {
 
 
 class Told:
-    """Tells a node of samples at a clock of its own and notes the steps of those that enter the filter."""
+    """Feeds samples to a node with a clock of its own, and records the steps of those that enter the filter."""
 
     def __init__(self, node: Any, monkeypatch: pytest.MonkeyPatch, ahead_ns: int | None = 0) -> None:
         self.node, self.entered, self._clock_ns = node, dict[str, list[float]](), 0
-        self._ahead_ns = ahead_ns  # of the clock before the samples; None: it stands at 0
+        self._ahead_ns = ahead_ns  # clock minus sample time; None: the clock stands at 0
         monkeypatch.setattr(node, '_clock_ns', lambda: self._clock_ns)
         monkeypatch.setattr(node._inputs, 'feed', self._note)
 
@@ -97,7 +97,7 @@ def test_samples_in_the_wrong_order_enter_and_fast_ones_are_thinned_all_the_same
         for late in (2, 0, 1):
             tell('pressure', step + late)
     assert sorted(tell.entered['pressure']) == list(range(count))
-    for step in range(count):  # three kilohertz, each ten in reverse
+    for step in range(count):  # three kilohertz, in batches of ten, reversed
         for k in reversed(range(30)):
             tell('mocap', step + (k + 0.5) / 30)
     most = live._setup.config.rate * STEP_NS * 1e-9 * count
@@ -108,7 +108,7 @@ def test_samples_in_the_wrong_order_enter_and_fast_ones_are_thinned_all_the_same
 def test_with_at_samples_order_outlives_a_stamp_of_the_future(
     at_samples: Any, monkeypatch: pytest.MonkeyPatch, ahead_ns: int | None
 ) -> None:
-    """As they are measured, from an old bag without its clock, and with a clock that nobody sets."""
+    """In order of measurement, from an old bag without clock, and with a clock that never advances."""
     tell = Told(at_samples, monkeypatch, ahead_ns)
     for step in range(0, 60, 2):
         for name in KINDS:
@@ -125,7 +125,7 @@ def test_with_at_samples_order_outlives_a_stamp_of_the_future(
 def test_a_wall_clock_that_is_set_starts_the_estimate_again(
     live: Any, monkeypatch: pytest.MonkeyPatch, step: float
 ) -> None:
-    """Else samples from before a step back look new, and the state goes on without the sensors."""
+    """Otherwise samples from before a step back look new, and the state advances without the sensors."""
     clocks = {'wall': START_NS * 1e-9, 'boot': 0.0}
     monkeypatch.setattr(
         live, '_stamps', StampClock(0.1, lambda: round(clocks['wall'] * 1e9), lambda: clocks['boot'])

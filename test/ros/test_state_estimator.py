@@ -70,7 +70,7 @@ def finger(tmp_path: Path) -> Path:
 
 
 class Rig:
-    """Publishes what the sensors of a finger say that holds still at q under the pressure that keeps it there."""
+    """Publishes the sensor data of a finger at rest at q, under the pressure that holds it there."""
 
     def __init__(self, client: Any, path: Path, load: float = 0.0) -> None:
         self.client, self.robot = client, load_robot(path).with_tip_load(load)
@@ -122,7 +122,7 @@ class Rig:
         return self._pose('marker', offset)
 
     def _frame(self, offset: float) -> BodyPoses:
-        """The marker, a body of somebody else, and one whose orientation is none."""
+        """The marker, a body of another robot, and one without a valid orientation."""
         pose = self._mocap(offset).pose
         p, quat = pose.position, pose.orientation
         return BodyPoses(
@@ -146,7 +146,7 @@ class Rig:
         return ShapeSamples(arc_length=float64s(s), points=float64s(points.ravel()))
 
     def run(self, until: Callable[[], Any], what: str, offset: float = 0.0, late: float = 0.0) -> None:
-        """Publish about a hundred times a second until the condition holds; the node may first take START to begin."""
+        """Publish about a hundred times a second until the condition holds; the node may take START to begin."""
 
         def step() -> Any:
             self.publish(time_from_ns(time.time_ns() - round(late * 1e9)), offset)
@@ -204,7 +204,7 @@ def test_a_silent_rig_has_no_state(ros_process: Any, rig: Rig, finger: Path) -> 
     count = len(rig.states)
     rig.client.spin_for(0.5)
     assert len(rig.states) == count
-    rig.client.spin_until(lambda: 'no sample' in rig.values().get('message', ''), 'the verdict of silence')
+    rig.client.spin_until(lambda: 'no sample' in rig.values().get('message', ''), 'report of the silence')
 
 
 @pytest.mark.parametrize('method', ['model', 'differentiator'])
@@ -212,7 +212,7 @@ def test_a_silent_rig_has_no_state(ros_process: Any, rig: Rig, finger: Path) -> 
 def test_samples_that_are_not_let_in_are_no_better_than_silence(
     ros_process: Any, rig: Rig, finger: Path, method: str, late: float, offset: float
 ) -> None:
-    """They come all the time, and a wrench that fits besides; the state is predicted for a while, and then ends."""
+    """Outliers arrive steadily, with a wrench that fits; the node predicts the state for a while, then stops."""
     rig.kinds = {'mocap', 'ft'} if method == 'model' else {'mocap'}
     sensors = ['marker', 'ft'] if method == 'model' else ['marker']
     params = {'robot': str(finger), 'method': method, 'sensors': sensors, 'rate': 50.0, 'blackout_limit': 1.0}
@@ -245,7 +245,7 @@ def test_a_wrench_that_is_none_is_refused_and_nothing_else_happens(
 
 
 def test_the_best_sensor_that_is_heard_leads(ros_process: Any, rig: Rig, finger: Path) -> None:
-    """Motion capture before the Vive before the fiber; its samples bring states, those of the others are in them."""
+    """Motion capture leads, then Vive, then fiber; each sample of the leader makes a state from all sensors."""
     ros_process(NODE, {'robot': str(finger), 'rate': 20.0})
     for kinds, leader in (
         ({'fiber', 'ft'}, 'fiber'),
@@ -258,7 +258,7 @@ def test_the_best_sensor_that_is_heard_leads(ros_process: Any, rig: Rig, finger:
         rig.states.clear()
 
         def brings_states(leader: str = leader) -> bool:
-            """Most of the last ones, once the machine lets the samples come in time."""
+            """Check most of the last samples, once the machine delivers them in time."""
             return len(rig.states) > 20 and sum(leader in state.sources for state in rig.states[-20:]) > 10
 
         rig.run(brings_states, f'states that the {leader} brings')
@@ -287,7 +287,7 @@ def test_frames_are_enough_and_make_the_topics_of_single_bodies_superfluous(
     rig.states.clear()
     rig.run(lambda: len(rig.states) > 20 and 'mocap' in rig.states[-1].sources, 'states from frames')
     assert np.array(rig.states[-1].q) == pytest.approx(rig.q, abs=0.05)
-    rig.broken = 'marker'  # once more, without orientation
+    rig.broken = 'marker'  # again, without orientation
     rig.run(lambda: 'marker: quaternion' in rig.values().get('last refusal', ''), 'a refusal')
 
 
@@ -320,7 +320,7 @@ def test_a_load_at_the_tip_is_weighed(ros_process: Any, ros_client_node: Any, fi
     weight_T = rig.robot.pose(rig.q, 'tip')[:3, :3].T @ [0.0, 0.0, -9.81 * 0.3]
 
     def felt() -> bool:
-        """The weight as a force on the tip, in its axes."""
+        """The weight as a force on the tip, in the tip's axes."""
         return bool(rig.wrenches) and bool(
             np.abs(wrench_to_array(rig.wrenches[-1].wrench)[3:] - weight_T).max() < 0.3
         )
@@ -335,7 +335,7 @@ def test_a_load_at_the_tip_is_weighed(ros_process: Any, ros_client_node: Any, fi
 def test_poses_are_answered_at_once_and_silence_all_the_same(
     ros_process: Any, rig: Rig, finger: Path
 ) -> None:
-    """At two states a second without, a pose every 0.3 s brings a state each."""
+    """At two states a second without poses, a pose every 0.3 s makes a state each time."""
     ros_process(NODE, {'robot': str(finger), 'sensors': ['marker'], 'rate': 2.0, 'blackout_limit': 2.0})
     rig.run(lambda: rig.states, 'a state')
     for _ in range(4):
@@ -350,7 +350,7 @@ def test_poses_are_answered_at_once_and_silence_all_the_same(
 
 
 def test_simulated_time_is_obeyed(ros_process: Any, rig: Rig, finger: Path) -> None:
-    """Time runs from 1000 s on, and starts over."""
+    """Time runs from 1000 s on, and then restarts."""
     ros_process(NODE, {'robot': str(finger), 'use_sim_time': True, 'rate': 50.0})
     clock = rig.client.announce(Clock, '/clock', SENSOR)
     rig.client.spin_until(rig.poses.get_subscription_count, 'subscription', START)

@@ -1,4 +1,4 @@
-"""The message of a state, written again and again."""
+"""A state message that is reused for every publication."""
 
 from __future__ import annotations
 

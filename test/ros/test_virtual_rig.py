@@ -1,4 +1,4 @@
-"""virtual_rig as a process with the bridges of the rig as processes: commands move the arm, faults come and go."""
+"""virtual_rig and its bridges as processes: commands move the arm, faults start and end."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_command_on_the_topic_bends_the_arm_on_the_topics(ros_process: Any, ros_
         commands.publish(message)
 
     timer = ros_client_node.create_timer(0.02, command)
-    ros_client_node.spin_for(1.0)  # the bridge begins with a command near zero
+    ros_client_node.spin_for(1.0)  # the bridge requires a first command near zero
     message.pressure = [2e5 if name.endswith(('p1', 'p2')) else 0.0 for name in CHAMBERS]
     ros_client_node.spin_until(lambda: measured[-1].pressure[0] > 1.9e5, 'pressure')
     ros_client_node.spin_until(lambda: abs(tips[-1].pose.position.y) > 0.2, 'bend about x')

@@ -1,4 +1,4 @@
-"""vive_bridge as a process, against an emulated SteamVR: the topics, and what happens in trouble."""
+"""vive_bridge as a process, against an emulated SteamVR: topics and fault handling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIP, SPARE = 'LHR-0000000A', 'LHR-0000000B'
 
 
 class SteamVr:
-    """An emulated SteamVR at work, with two trackers that move forward, one above the other."""
+    """An emulated SteamVR in a thread, with two trackers that move forward, one above the other."""
 
     def __init__(self) -> None:
         self.emulator = OpenVrEmulator([TIP, SPARE])
@@ -77,7 +77,7 @@ def test_restart_changes_no_names(
     process = ros_process(MODULE, steam_vr.params)
     tip.until_messages()
     reconnects = int(tip.value('reconnects') or 0)
-    steam_vr.faults.restart = True  # SteamVR finds the trackers again in another order
+    steam_vr.faults.restart = True  # SteamVR finds the trackers in another order after a restart
     tip.until_value('reconnects', reconnects)
     tip.until_messages()
     spare.until_messages()

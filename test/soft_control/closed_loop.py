@@ -1,4 +1,4 @@
-"""A robot that is not quite the model of its controller, with valves and a control cycle."""
+"""A closed loop with a plant that differs from the controller's model, with valves and a control cycle."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def perturbed(name: str, load_mass: float = 0.0, seed: int = 3, spread: float = 
 
 
 class Rig:
-    """The plant at rest under no pressure, and a control loop that runs on it."""
+    """The plant at rest without pressure, and a control loop that runs on it."""
 
     def __init__(self, plant: Robot, loop: ControlLoop, rate: float, noise: float = 0.0) -> None:
         self.plant, self.loop, self.dt, self.t = plant, loop, 1.0 / rate, 0.0
@@ -55,7 +55,7 @@ class Rig:
         self.loop.feed(State(self.t, q, self.qd.copy()))
 
     def run(self, duration: float, watch: Callable[[Rig, Memory], Any]) -> list[Any]:
-        """Run control and plant together; return what `watch` says after each cycle."""
+        """Run control and plant together; return the values of `watch` after each cycle."""
         seen = []
         for _ in range(round(duration / self.dt)):
             memory = self.loop.step(self.t)
@@ -84,6 +84,6 @@ def _settled(plant: Robot) -> tuple[Any, Any]:
 
 
 def settle(plant: Robot) -> tuple[Any, Any]:
-    """Return the state at rest under no pressure."""
+    """Return the state at rest without pressure."""
     q, qd = _settled(plant)
     return q.copy(), qd.copy()

@@ -1,4 +1,4 @@
-"""Lets the tests of this folder import what lies beside them, and keeps them on one core."""
+"""Puts this folder on the import path, and limits its tests to one core."""
 
 import sys
 from pathlib import Path
@@ -8,12 +8,12 @@ import numba
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-numba.set_num_threads(1)  # a single state gains nothing from more
+numba.set_num_threads(1)  # a single state gains nothing from more cores
 
 
 @pytest.fixture
 def bench() -> Any:
-    """Return a loop that follows, inflated."""
+    """Return an inflated loop in mode follow."""
     from loop_bench import following
 
     return following()

@@ -1,4 +1,4 @@
-"""A control loop around a law that wants constant forces, and a reference to follow."""
+"""A control loop around a law with constant forces, and a reference."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from soft_control.safety.state_machine import Memory, Mode, State
 ROBOT = robot_of('honeycomb_arm')
 LIMITS = ROBOT.description.actuation
 DT = 0.01  # [s]
-TREMBLE = 1e-12  # [rad] a state that is the same to the last bit is frozen
+TREMBLE = 1e-12  # [rad] the loop rejects bit-identical states as frozen
 
 
 class Reference:
-    """Stands still until told to move."""
+    """Stands still until the test moves it."""
 
     expires = math.inf
 
@@ -31,7 +31,7 @@ class Reference:
 
 
 class ConstantForces:
-    """A law that wants the same forces always, and remembers what it was told."""
+    """A law that always requests the same forces, and records its calls."""
 
     def __init__(self) -> None:
         self.tau, self.started, self.left = np.tile([0.4, 0.0], 4), np.zeros(8), np.zeros(8)
@@ -69,7 +69,7 @@ class Bench:
 
 
 def following() -> Bench:
-    """Return a loop that follows, inflated."""
+    """Return an inflated loop in mode follow."""
     bench = Bench()
     bench.run()
     bench.loop.follow(bench.t, bench.reference)

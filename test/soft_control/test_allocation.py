@@ -29,7 +29,7 @@ def scale(robot: Robot) -> float:
 @pytest.mark.parametrize('name', ROBOTS)
 @pytest.mark.parametrize(
     'size', [0.3, 1.0, 5.0]
-)  # of what the chambers can do: easy, at the edge, far beyond
+)  # relative to what the chambers can produce: easy, at the edge, far beyond
 def test_forces_are_the_best_that_the_limits_allow(name: str, size: float) -> None:
     robot = robot_of(name)
     allocate, first = Allocation(robot, level=0.2), first_actuated(robot)

@@ -1,4 +1,4 @@
-"""The configuration law on every robot whose chambers move its coordinates, each on its own model off by 10 %."""
+"""The configuration law on every robot with chambers on its coordinates, with a model that is off by 10 %."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ RATE = 100.0  # [Hz]
 
 
 def gentle(robot: Robot) -> ConfigurationGains:
-    """Gains that suit all, also one that swings at 12 Hz."""
+    """Gains that suit all robots, including one that swings at 12 Hz."""
     return ConfigurationGains((0.0,), (0.0,), (2.0,))
 
 
 def usual(robot: Robot) -> ConfigurationGains:
-    """Gains as the node has them if nobody sets any."""
+    """The default gains of the node."""
     return ConfigurationGains().eased(robot, robot.description.actuation.valve_lag + 2.0 / RATE)
 
 
 def slow_motion(robot: Robot, seconds: float = SECONDS) -> tuple[np.ndarray, np.ndarray]:
-    """Times and coordinates under pressures that rise in 2 s and then breathe: what the chambers can do."""
+    """Times and coordinates under pressures that rise in 2 s and then oscillate: a feasible motion."""
     t = np.arange(0.0, seconds + 0.05, 0.1)
     share = 0.1 + 0.1 * np.sin(1.0 + np.arange(len(robot.chamber_names)))
     rise = np.minimum(0.5 * t, 1.0) * (1.0 + 0.5 * np.sin(t))
@@ -43,7 +43,7 @@ def slow_motion(robot: Robot, seconds: float = SECONDS) -> tuple[np.ndarray, np.
 def test_a_slow_motion_is_followed(
     name: str, gains: Callable[[Robot], ConfigurationGains], share: float
 ) -> None:
-    """Within a share of the way, where the same pressures without a law are a good deal further off."""
+    """Within a share of the motion's range; the same pressures without a law have much larger errors."""
     robot, plant = robot_of(name), perturbed(name)
     t, q = slow_motion(robot)
     rig = Rig(plant, ControlLoop(robot, ConfigurationLaw(robot, gains(robot))), RATE)

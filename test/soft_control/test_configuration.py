@@ -34,7 +34,7 @@ def loop_of(
 
 
 def tracking_rms(rig: Rig, wanted: Callable[[float], np.ndarray], duration: float) -> float:
-    """Approach the reference in 2 s, follow it, return the worst coordinate's RMS error once it is reached."""
+    """Approach the reference in 2 s, follow it; return the worst coordinate's RMS error after the approach."""
     times = np.arange(2.0, duration + 2.0, 0.1)
     start = rig.loop.present(0.0)
     rig.loop.follow(0.0, JointPath(0.0, start, times, [wanted(t - 2.0) for t in times]))
@@ -59,7 +59,7 @@ def test_six_joints_with_links_between() -> None:
 
 
 class LateRig(Rig):
-    """States are two cycles old when they come."""
+    """States arrive two cycles late."""
 
     def sense(self) -> None:
         waiting = self.__dict__.setdefault('waiting', [])
@@ -68,7 +68,7 @@ class LateRig(Rig):
 
 
 def test_a_robot_that_swings_fast_gets_gains_that_do_not_drive_it() -> None:
-    """A finger that swings at 6 Hz, in a loop of 50 Hz: the usual gains drive the swing, the eased ones do not."""
+    """A finger that swings at 6 Hz, in a loop of 50 Hz: the default gains excite the swing, the reduced ones do not."""
     name = 'bending_actuator'
     usual, robot = ConfigurationGains(), robot_of(name)
     eased = usual.eased(robot, robot.description.actuation.valve_lag + 2.0 / 50.0)
@@ -84,7 +84,7 @@ def test_a_robot_that_swings_fast_gets_gains_that_do_not_drive_it() -> None:
 
 
 def test_gains_that_somebody_has_chosen_are_not_eased() -> None:
-    """And only those: whoever sets one gain, or what is no gain of the feedback, gets the others eased."""
+    """Only those: after a change of one gain, or of another parameter, the other gains are still reduced."""
     usual, robot, chosen = ConfigurationGains(), robot_of('bending_actuator'), (0.7,)
     eased = usual.eased(robot, 0.1)
     assert eased.proportional[0] < 0.2 * usual.proportional[0]
@@ -104,7 +104,7 @@ def test_three_chambers_bend_while_they_stretch() -> None:
     def wanted(t: float) -> np.ndarray:
         return np.r_[np.zeros(6), 1e-3 * np.sin(t), -1e-3 * np.cos(t), 0.01]
 
-    gains = ConfigurationGains((0.0,), (0.0,), (2.0,))  # it swings at 12 Hz: too fast for more at 100 Hz
+    gains = ConfigurationGains((0.0,), (0.0,), (2.0,))  # swings at 12 Hz, too fast for more at 100 Hz
     rig = Rig(perturbed('floating_actuator'), loop_of('floating_actuator', gains), 100.0)
     assert tracking_rms(rig, wanted, 5.0) <= 2e-4
 
@@ -166,7 +166,7 @@ def test_gains_are_per_joint_and_in_stiffnesses() -> None:
 
 
 def test_the_integral_does_not_wind_up() -> None:
-    """After 6 s of a reference that no pressure reaches, the way back takes no longer than the way there."""
+    """After 6 s of an unreachable reference, the way back takes no longer than the way there."""
     rig = Rig(perturbed(HONEYCOMB), loop_of(HONEYCOMB), 50.0)
     rig.loop.follow(0.0, JointPath(0.0, rig.loop.present(0.0), [1.0], [np.tile([2.0, 0.0], 4)]))
     rig.run(6.0, lambda rig, memory: None)
@@ -177,7 +177,7 @@ def test_the_integral_does_not_wind_up() -> None:
 
 
 def test_taking_over_makes_no_bump() -> None:
-    """A loop that begins with the pressures another one holds commands nearly the same pressures."""
+    """A loop that starts from another controller's pressures commands nearly the same pressures."""
     rig = Rig(perturbed(HONEYCOMB), loop_of(HONEYCOMB), 50.0)
     rig.loop.follow(0.0, JointPath(0.0, rig.loop.present(0.0), [1.0], [np.tile([0.2, 0.1], 4)]))
     held = rig.run(4.0, lambda rig, memory: memory.pressure)[-1]

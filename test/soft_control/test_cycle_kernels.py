@@ -1,4 +1,4 @@
-"""The kernels of a cycle agree with lines of NumPy, compiled or not."""
+"""The kernels of a cycle agree with plain NumPy, compiled or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The control loop around any law: what it does with states, references and laws that go wrong."""
+"""The control loop around any law: its response to states, references and failing laws."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_no_state_any_more_vents(bench: Bench) -> None:
     memory = bench.run(200)
     assert memory.mode is Mode.IDLE
     bench.state = np.zeros(8)
-    assert bench.run(20).mode is Mode.IDLE  # the reference is gone
+    assert bench.run(20).mode is Mode.IDLE  # the reference has expired
     bench.loop.follow(bench.t, bench.reference)
     assert bench.run().mode is Mode.FOLLOWING
 
@@ -35,7 +35,7 @@ def test_nothing_is_inflated_before_a_reference() -> None:
 
 
 def test_after_a_fault_everything_begins_anew(bench: Bench) -> None:
-    """A new reference goes on from where the robot is, and the law from what acts: not from before the fault."""
+    """After a fault, a new reference starts at the robot's state, and the law at the present forces."""
     bench.state = np.full(8, math.nan)
     bench.run()
     bench.state = np.full(8, 0.3)
@@ -151,7 +151,7 @@ def test_a_law_learns_what_acts_and_what_the_limits_left() -> None:
 
 
 def test_a_speedup_makes_the_valves_follow_that_much_faster() -> None:
-    """With T dp/dt = c - p the pressures behind the valves behave as with T/k."""
+    """With T dp/dt = c - p the pressures behind the valves behave as if the lag were T/k."""
     bench = Bench(lag_speedup=4.0)
     bench.run()
     bench.loop.follow(bench.t, bench.reference)
@@ -173,7 +173,7 @@ def tip_of(bench: Bench) -> np.ndarray | None:
 
 
 def test_a_measured_tip_moves_the_tip_of_every_state() -> None:
-    """Also of states at other coordinates: what is off goes with the model's tip."""
+    """Also for states at other coordinates: the measured offset moves with the model's tip."""
     bench = Bench()
     assert tip_of(bench) is None
     X_WT = moved(ROBOT.pose(np.zeros(8), 'tip'), OFFSET)
@@ -203,7 +203,7 @@ def test_a_tip_measured_a_while_ago_belongs_to_where_the_robot_was() -> None:
     ('later', 'offset'),
     [
         (0.2, OFFSET),  # long after the state
-        (-0.2, OFFSET),  # long before it
+        (-0.2, OFFSET),  # long before the state
         (0.0, np.r_[np.zeros(3), 0.5, 0.0, 0.0]),  # of another robot
         (0.0, np.r_[1.0, np.zeros(5)]),
         (0.0, np.r_[np.zeros(3), math.nan, 0.0, 0.0]),
@@ -229,7 +229,7 @@ def test_a_tip_beside_a_bad_state_and_one_that_comes_late_are_left_out() -> None
 
 
 def test_the_offset_of_a_tip_that_is_measured_no_more_fades() -> None:
-    """Without a jump, and without one when it is measured again."""
+    """The tip offset fades without a jump, and returns without one when the tip is measured again."""
     bench, model = Bench(), ROBOT.pose(np.zeros(8), 'tip')
     bench.run()
     bench.loop.follow(bench.t, bench.reference)

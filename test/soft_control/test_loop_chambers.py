@@ -12,7 +12,7 @@ from soft_control.safety.state_machine import Memory, Mode
 
 
 class Chambers:
-    """What a bridge measures: everything follows, unless told otherwise."""
+    """The measurements of a bridge: by default every chamber follows."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self.share, self.measures = bench, np.ones(16), True
@@ -28,7 +28,7 @@ class Chambers:
 
 @pytest.fixture
 def chambers(bench: Bench) -> Chambers:
-    """Return measured chambers of a loop that follows for a while, inflated."""
+    """Return the measured chambers of a loop that has followed for a while, inflated."""
     chambers = Chambers(bench)
     assert chambers.run(100).mode is Mode.FOLLOWING
     return chambers
@@ -74,7 +74,7 @@ def test_what_is_not_finite_is_not_measured(bench: Bench, chambers: Chambers) ->
 
 
 def test_chambers_without_a_number_count_as_empty(bench: Bench, chambers: Chambers) -> None:
-    """If no chamber that should have air says so: the vented ones cannot speak for them."""
+    """The loop stops if no chamber that should have pressure reports any: vented chambers give no evidence."""
     inflated = bench.loop.memory.pressure > 10e3
     assert 0 < np.sum(inflated) < 16
     chambers.share = np.where(inflated, math.nan, 1.0)
@@ -93,7 +93,7 @@ def test_chambers_without_a_number_count_as_empty(bench: Bench, chambers: Chambe
     ],
 )
 def test_a_poor_sensor_or_chamber_does_not_vent(share: np.ndarray) -> None:
-    """Leaks, wrong gains, no number, one chamber that follows among many that do not: the bridge tells of them."""
+    """Leaks, wrong gains, NaN, one chamber that follows among many that do not: the bridge reports them."""
     bench = Bench(co_contraction=0.5)
     bench.run()
     bench.loop.follow(bench.t, bench.reference)

@@ -1,4 +1,4 @@
-"""A state that lies is not followed: every lie vents in bounded time, and honest robots go on."""
+"""False states: each kind vents the arm in bounded time, and true states do not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soft_control.safety.state_machine import Mode, State
 from soft_dynamics.frozen_samples import MOVED, REPEATS, FrozenSamples
 
 OF_STATES = [lie for lie in LIES if not lie.of_poses]
-LONGEST = 2.0  # [s] from the lie to venting; a drift is no lie at first
+LONGEST = 2.0  # [s] from the start of the fault to venting; a drift is harmless at first
 OF_DRIFT = 3.5  # [s]
 
 
@@ -37,7 +37,7 @@ def test_an_honest_robot_is_followed(name: str, spread: float, load: float) -> N
 
 
 def test_a_robot_without_noise_that_rests_is_not_frozen() -> None:
-    """As long as its pressures rest, too."""
+    """Also while its pressures are constant."""
     largest, watch = 100e3, FrozenSamples(100e3)
     p, moved = np.zeros(4), np.array([0.0, 1.01 * MOVED * largest, 0.0, 0.0])
     assert not any(watch.feed(b'q', p) for _ in range(100 * REPEATS))
@@ -66,7 +66,7 @@ def test_a_frozen_state_is_followed_again_once_it_moves(bench: Bench) -> None:
 
 @pytest.mark.parametrize(('share', 'is_wrong'), [(0.9 * LOAD, False), (1.2 * LOAD, True)])
 def test_the_force_of_the_chambers_that_a_state_need_not_show(share: float, is_wrong: bool) -> None:
-    """A straight arm at rest shows no force: what its chambers may do beside that is what a load may."""
+    """A straight arm at rest shows no force, so the pressures may exceed it only by what a load can explain."""
     robot = robot_of('honeycomb_arm')
     A, balance = robot.actuation(robot.rest), ForceBalance(robot, None)
     p = share * LIMITS.pressure_max * (A[2] > 0.0)
@@ -76,7 +76,7 @@ def test_the_force_of_the_chambers_that_a_state_need_not_show(share: float, is_w
 
 
 def test_a_chamber_sensor_that_shows_nothing_is_not_held_against_the_state() -> None:
-    """The state fits the pressures that were commanded, or those that are measured: then it may be right."""
+    """A state that fits the commanded or the measured pressures may be right."""
     robot = robot_of('honeycomb_arm')
     balance, p = (
         ForceBalance(robot, None),

@@ -1,4 +1,4 @@
-"""A law from outside the package: one entry in the table, and the controller offers it and the loop runs it."""
+"""A law from outside the package: one entry in the table; the controller offers it and the loop runs it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class StaticLaw:
         return JointSample(state.q, zero, zero)
 
     def start(self, t: float, state: State, reference: JointPath, tau: Array) -> None:
-        """Nothing to start: the law has no memory."""
+        """Do nothing: the law has no memory."""
 
     def forces(self, t: float, dt: float, state: State, reference: JointPath) -> Array:
         wanted = reference.sample(t).q
         return self._robot.inverse_dynamics(wanted, np.zeros_like(wanted), np.zeros_like(wanted))
 
     def applied(self, dt: float, tau: Array) -> None:
-        """Nothing to learn: the law has no integral."""
+        """Do nothing: the law has no integral."""
 
 
 def make(robot: Robot, _config: Any, tell: Callable[[str], Any]) -> StaticLaw:
@@ -60,7 +60,7 @@ def test_a_new_law_is_chosen_by_name_and_brings_the_robot_to_its_reference(
     rig.loop.follow(0.0, JointPath(0.0, rig.loop.present(0.0), [1.0], [target]))
     modes = rig.run(4.0, lambda _, memory: memory.mode)
     assert set(modes) == {Mode.FOLLOWING}
-    assert np.abs(rig.q - target).max() < 0.25 * STEP  # the plant is off by 10 %, and nothing corrects it
+    assert np.abs(rig.q - target).max() < 0.25 * STEP  # the plant is off by 10 %, and the law has no feedback
 
 
 def test_the_tables_have_the_laws_that_the_nodes_offer() -> None:

@@ -1,4 +1,4 @@
-"""What is plausible of a robot: of every shipped one, what all its air can do is, and several times that is not."""
+"""Plausibility limits: every shipped robot stays within them at full pressure; several times that is beyond."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from soft_dynamics.segments import Arc, Material, Universal
 
 
 def strokes(robot: Robot) -> tuple[Any, Any]:
-    """Coordinates and rates while the chambers that work on a coordinate, one way or the other, get all their air."""
+    """Coordinates and rates while the chambers of a coordinate, one direction or the other, get full pressure."""
     actuation, zero = robot.description.actuation, np.zeros(robot.nq)
-    t, step = np.arange(0.0, 1.5, 0.01), 0.002 if robot.name == 'fabric_arm' else 0.005  # it falls as well
+    t, step = np.arange(0.0, 1.5, 0.01), 0.002 if robot.name == 'fabric_arm' else 0.005  # also while it falls
     A = robot.actuation(generic_pose(robot))
     filled = {tuple(sign * row > 0.1 * np.abs(row).max()) for row in A for sign in (-1.0, 1.0) if np.any(row)}
     rise = 1.0 - np.exp(-t / max(actuation.valve_lag, 1e-3))
@@ -43,7 +43,7 @@ def test_what_all_the_air_does_is_plausible_and_several_times_that_is_not(name: 
     assert {fault_at(limits, *row) for row in zip(q, qd, strict=True)} == {''}
     most, fastest = np.max(np.abs(q - robot.rest)), np.max(np.abs(qd))
     for k in range(first_actuated(robot), robot.nq):
-        turns = limits.plausible.coordinate[k] > 2.0 * math.pi  # it may, on and on
+        turns = limits.plausible.coordinate[k] > 2.0 * math.pi  # allowed for any time
         axis = np.eye(robot.nq)[k]
         for factor in (-7.0, 7.0):
             far = robot.rest + (8.0 * math.pi if turns else most) * factor * axis
@@ -105,7 +105,7 @@ def replaced(description: Description, kind: type, **changes: Any) -> Descriptio
 
 @pytest.mark.parametrize('name', robot_names())
 def test_the_tip_may_go_no_further_than_the_robot_reaches(name: str) -> None:
-    """Around its base, wherever that is: a base that was moved takes its reach along."""
+    """The limits are relative to the base: they move with it."""
     robot = robot_of(name)
     q = robot.rest.copy()
     if first_actuated(robot):

@@ -1,4 +1,4 @@
-"""The predictive law: its quadratic problem against a general solver, its load estimate, both kinds of reference."""
+"""The predictive law: its quadratic program against a general solver, its load estimate, both kinds of reference."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def problem(limit: float) -> Horizon:
 
 
 def cost(p: Horizon, c: np.ndarray) -> float:
-    """The sum in the head of constrained_riccati.py, word by word."""
+    """The sum in the head of constrained_riccati.py, term by term."""
     x, total, n = np.zeros(p.F.shape[1]), 0.0, p.R.size
     for k, ck in enumerate(c.reshape(p.away.shape)):
         effort = p.v[k] + p.A @ ck - x[-n:]
@@ -51,7 +51,7 @@ def cost(p: Horizon, c: np.ndarray) -> float:
 
 
 def recentred(p: Horizon, c: np.ndarray) -> Horizon:
-    """The same problem around the motion under commands c."""
+    """The same problem around the motion under the commands c."""
     x, q, v, n = np.zeros(p.F.shape[1]), p.q.copy(), p.v.copy(), p.R.size
     for k, ck in enumerate(c):
         v[k] += p.A @ ck - x[-n:]
@@ -62,7 +62,7 @@ def recentred(p: Horizon, c: np.ndarray) -> Horizon:
 
 @pytest.mark.parametrize(('limit', 'cycles'), [(100.0, 1), (0.05, 30)])
 def test_commands_are_the_best_within_their_limits(limit: float, cycles: int) -> None:
-    """Without active limits at once; with them in a few cycles, as the law repeats them."""
+    """In one cycle without active limits; in a few with them, since the law iterates from cycle to cycle."""
     p = problem(limit)
     c = np.zeros(p.away.shape)
     for _ in range(cycles):
@@ -107,7 +107,7 @@ def test_without_a_load_it_weighs_none() -> None:
 
 
 def test_beyond_reach_it_stays_within_limits_and_goes_on() -> None:
-    """A pose that no pressure holds: commands end at the limit, not beyond, and the law does not fail."""
+    """A pose that no pressure can hold: commands stop at the limit, and the law does not fail."""
     law = PredictiveLaw(HONEYCOMB, PredictiveGains(), joints=True)
     rig = Rig(perturbed(HONEYCOMB.name, 0.0, spread=0.02), ControlLoop(HONEYCOMB, law), 20.0)
     rig.loop.follow(0.0, JointPath(0.0, rig.loop.present(0.0), [2.0], [np.tile([1.2, 0.0], 4)]))

@@ -1,4 +1,4 @@
-"""References: through their way-points, smooth, continuous with what went before; nonsense refused."""
+"""References pass through their way-points, smoothly and without a jump at the start; invalid ones are rejected."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_extremes_are_those_of_samples() -> None:
 
 
 def test_a_dense_trajectory_does_not_hold_up_the_commands() -> None:
-    """3000 way-points of eight coordinates take a fifth of the usual command_timeout at most."""
+    """3000 way-points of eight coordinates take at most a fifth of the default command_timeout."""
     t = 0.02 * np.arange(1.0, 3001.0)
     rest, points = JointSample(*np.zeros((3, 8))), np.tile(0.1 * np.sin(t)[:, None], 8)
     own = Plausible(('q',) * 8, np.zeros(8), np.ones(8), np.ones(8), np.eye(4), 1.0, 1.0, 1.0)

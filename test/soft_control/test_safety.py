@@ -1,4 +1,4 @@
-"""Every safety rule: a command that breaks it, and what comes out. Each test fails without its rule."""
+"""Every safety rule: an input that breaks it, and the response. Each test fails without its rule."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def wish(*pressure: float, reference_t: float = 0.0, **fields: Any) -> Request:
 
 @pytest.fixture
 def inflated() -> Memory:
-    """Return the state machine while it follows 80 kPa and 40 kPa, one second after the start."""
+    """Return the state machine following 80 kPa and 40 kPa, one second after the start."""
     memory = run(begin(np.zeros(2), 0.0), wish(80e3, 40e3), 100)
     assert memory.mode is Mode.FOLLOWING
     np.testing.assert_allclose(memory.pressure, [80e3, 40e3])
@@ -202,7 +202,7 @@ def test_references_of_coordinates() -> None:
 
 
 def test_references_of_the_tip() -> None:
-    """Positions count from the base, and turns as turns, whatever the entries of their matrices are."""
+    """Positions are measured from the base, and rotations by their angle, whatever their matrix entries."""
     here, straight = np.zeros(3), np.eye(4)
     straight[2, 3] = 1.4
     assert pose_reference_fault(LIMITS, GOOD.q, straight, None, 0.0) == ''

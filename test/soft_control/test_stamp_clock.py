@@ -1,4 +1,4 @@
-"""Wall clocks that are set, stamps of the future, suspended computers: the arm vents, and no old state is followed."""
+"""Wall clocks that jump, stamps from the future, suspended computers: the arm vents and ignores old states."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from soft_dynamics.timing.stamp_clock import StampClock
 ROBOT = load('honeycomb_arm')
 TIMEOUT, PERIOD = ROBOT.description.safety.state_timeout, 0.005  # [s]
 START = 1.7e9  # [s] the wall clock at the start
-REST, BENT = 0.02, 0.3  # [rad] of all coordinates
+REST, BENT = 0.02, 0.3  # [rad] all coordinates
 MOVE_TIME = 0.3  # [s]
 
 
 class Computer:
-    """A controller's core on clocks that move by themselves; stamps are those of the wall clock."""
+    """A controller's core on simulated clocks; stamps use the wall clock."""
 
     def __init__(self) -> None:
         self.t, self.wall, self.rate = 1000.0, START, 1.0
@@ -34,7 +34,7 @@ class Computer:
         self.bend = REST  # [rad]
 
     def run(self, duration: float, states: bool = True) -> set[Mode]:
-        """Let time pass in cycles; return the modes."""
+        """Run cycles for a time; return the modes."""
         modes = set()
         for _ in range(round(duration / PERIOD)):
             self.t += PERIOD
@@ -57,7 +57,7 @@ class Computer:
 
 @pytest.fixture
 def computer() -> Computer:
-    """Return one whose arm is inflated and follows."""
+    """Return a controller in mode follow with an inflated arm."""
     made = Computer()
     made.run(0.2)
     made.refer()
@@ -75,7 +75,7 @@ def vents_until_a_new_reference(computer: Computer) -> None:
 
 @pytest.mark.parametrize('step', [-3600.0, -1.0, -0.03, 0.03, 1.0, 3600.0])
 def test_a_wall_clock_that_is_set_vents(computer: Computer, step: float) -> None:
-    """Of the whole computer: the stamps follow it at once."""
+    """The computer's clock jumps: the stamps jump with it."""
     computer.wall += step
     computer.run(PERIOD)
     assert computer.stamps.set_by == pytest.approx(step, abs=1e-3)
@@ -84,7 +84,7 @@ def test_a_wall_clock_that_is_set_vents(computer: Computer, step: float) -> None
 
 @pytest.mark.parametrize('step', [-2.0, -0.5, 0.5])
 def test_a_wall_clock_that_is_set_makes_no_old_state_new(computer: Computer, step: float) -> None:
-    """The estimator is dead; what it stamped is delivered when its age by the wall clock is nothing."""
+    """The estimator is dead; one of its states arrives when its age by the wall clock is zero."""
     last = computer.wall
     computer.run(2.0, states=False)
     assert not computer.loop.memory.pressure.any()
@@ -113,7 +113,7 @@ def test_a_stamp_a_little_in_the_future_stays_fresh_no_longer_than_others(comput
 
 
 def test_a_suspended_computer_wakes_up_venting(computer: Computer) -> None:
-    """CLOCK_MONOTONIC would call the last state fresh. Both other clocks ran on, so nothing was set."""
+    """By CLOCK_MONOTONIC the last state looks fresh. Both other clocks kept running, so no clock was set."""
     computer.t += 3600.0
     computer.wall += 3600.0
     computer.run(PERIOD, states=False)
@@ -130,7 +130,7 @@ def test_a_wall_clock_that_is_corrected_slowly_is_followed(computer: Computer, r
 
 
 def test_many_small_steps_are_one(computer: Computer) -> None:
-    """Each is too small to count."""
+    """Each step is too small to count."""
     for _ in range(20):
         computer.wall -= 0.01
         computer.run(PERIOD)
@@ -140,7 +140,7 @@ def test_many_small_steps_are_one(computer: Computer) -> None:
 
 @pytest.mark.parametrize('apart', [0, 1, 2, 3])
 def test_a_process_that_stands_still_between_two_clocks_sees_no_step(apart: int) -> None:
-    """Stopped twice for a second, before any two of the readings."""
+    """The process stops twice for a second, each time between two clock readings."""
     for first in range(2, 15):
         reads, passed = count(), 0.0
 

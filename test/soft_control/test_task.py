@@ -13,7 +13,7 @@ from soft_control.safety.state_machine import Mode
 from soft_dynamics.geometry.se3 import pose_error
 
 HONEYCOMB = 'honeycomb_arm'
-TARGETS = np.random.default_rng(5).uniform(-0.25, 0.25, (3, 8))  # [rad] poses the arm can take
+TARGETS = np.random.default_rng(5).uniform(-0.25, 0.25, (3, 8))  # [rad] feasible poses of the arm
 
 
 def loop_of(gains: TaskGains | None = None) -> ControlLoop:
@@ -22,7 +22,7 @@ def loop_of(gains: TaskGains | None = None) -> ControlLoop:
 
 
 def errors(rig: Rig, X_WR: np.ndarray) -> tuple[float, float]:
-    """Distance [m] and angle [rad] of the real tip from a pose."""
+    """Return distance [m] and angle [rad] of the real tip from a pose."""
     e = pose_error(X_WR, rig.plant.pose(rig.q, 'tip'))
     return float(np.linalg.norm(e[3:])), float(np.linalg.norm(e[:3]))
 
@@ -30,7 +30,7 @@ def errors(rig: Rig, X_WR: np.ndarray) -> tuple[float, float]:
 @pytest.mark.parametrize('load', [0.0, 0.1, 0.2, 0.5])
 @pytest.mark.parametrize('target', range(3))
 def test_point_to_point_with_unknown_loads(load: float, target: int) -> None:
-    """Within 5 mm and 2 degrees at 20 Hz, whatever hangs at the tip [Wang, IV-C]."""
+    """Within 5 mm and 2 degrees at 20 Hz, with any load at the tip [Wang, IV-C]."""
     X_WR = robot_of(HONEYCOMB).pose(TARGETS[target], 'tip')
     rig = Rig(perturbed(HONEYCOMB, load), loop_of(), 20.0)
     rig.loop.follow(0.0, PosePath(0.0, rig.loop.present(0.0).X_WT, [X_WR], 0.1, 0.5))
@@ -56,7 +56,7 @@ def test_a_square_at_given_speed_with_a_load() -> None:
 
 
 def test_the_straight_pose_is_singular_and_harmless() -> None:
-    """A turn about its own axis is what the straight arm cannot begin: it must not be tried with force."""
+    """The straight arm cannot turn about its own axis: the law must not push."""
     rig = Rig(perturbed(HONEYCOMB), loop_of(), 20.0)
     start = rig.loop.present(0.0).X_WT
     turned = start.copy()

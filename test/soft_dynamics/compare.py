@@ -1,4 +1,4 @@
-"""How numbers are compared and functions of time differentiated in these tests."""
+"""Comparison of numbers and differentiation of functions of time, for these tests."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Lets the tests of this folder import what lies beside them: `reference` and `states`."""
+"""Puts this folder on the import path, for `reference` and `states`."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""States at which models are compared: random ones, and those where formulas tend to break."""
+"""States for comparing models: random ones, and those near singularities of formulas."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

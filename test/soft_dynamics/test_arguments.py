@@ -1,4 +1,4 @@
-"""What the public calls say to arguments that cannot be meant, and the layout of what they return."""
+"""Public calls reject invalid arguments, and return arrays in the documented layout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def robot_of(*segments, **more):
 
 
 def calls(robot):
-    """Every call of states: the number of its states, their names, and the function."""
+    """Every call that takes states: number of states, their names, and the function."""
     three = {'inverse_dynamics': 'qdd', 'base_wrench': 'qdd', 'inverse_derivatives': 'qdd'}
     three |= {'forward_dynamics': 'tau', 'linearize': 'tau', 'momentum_rate': 'tau'}
     for name, last in three.items():
@@ -111,7 +111,7 @@ def test_what_is_no_frame_is_refused(frame):
 
 @pytest.mark.parametrize('name', ['pneumatic_arm', 'floating_actuator'])
 def test_numbers_too_large_for_the_model_are_refused(name):
-    """They are finite, and what they give is not."""
+    """The arguments are finite, but the result is not."""
     robot = sd.load(name)
     huge, small = np.full(robot.nq, 1e200), np.full(robot.nq, 0.01)
     with np.errstate(all='ignore'):

@@ -1,4 +1,4 @@
-"""Bags: what is written is read, also after the writer was killed, and damage is told in one line."""
+"""Bags: reading returns what was written, also after the writer was killed; damage gives a one-line error."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def string_cdr(text: str) -> bytes:
 
 
 def write(path: Path, storage: str, count: int = 20) -> list[Message]:
-    """Write states and, every fifth time, a note."""
+    """Write states and, at every fifth time, a note."""
     written = []
     with BagWriter(path, storage) as bag:
         for k in range(count):
@@ -71,7 +71,7 @@ def test_what_is_written_is_read(tmp_path: Path, storage: str) -> None:
         assert bag.duration == pytest.approx(0.019, abs=1e-6)
         assert re.fullmatch(
             r'.+_(\d+)\.([a-zA-Z0-9])+', next((tmp_path / 'run').glob('run*')).name
-        )  # that of rosbag2's reindexer
+        )  # the time of rosbag2's reindexer
         notes = list(bag.messages(['/note'], START_NS + 1))
         assert [bag.decode(note).data for note in notes] == ['note 0', 'note 5', 'note 10', 'note 15']
         state = bag.decode(next(bag.messages(['/state'], START_NS + 3_000_000)))
@@ -111,7 +111,7 @@ def test_times_never_step_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize('is_killed', [False, True])
 def test_a_file_without_index_is_read_in_the_order_of_its_times(tmp_path: Path, is_killed: bool) -> None:
-    """As `ros2 bag record` leaves it when it is killed, or with its profile `fastwrite`."""
+    """As after a kill of `ros2 bag record`, or with its profile `fastwrite`."""
     path, times, types = tmp_path / 'run', [500, 300, 900, 300, 100, 800], TYPES
     with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
         topic = writer.add_connection('/note', STRING, typestore=types)
@@ -149,7 +149,7 @@ def test_a_killed_writer_leaves_what_it_flushed(tmp_path: Path, storage: str) ->
     )
     assert not (path / 'metadata.yaml').exists()
     said: list[str] = []
-    for _ in range(2):  # the first opening finishes the bag, the second finds it finished
+    for _ in range(2):  # the first opening seals the bag, the second finds it sealed
         with open_bag(path, said.append) as bag:
             read = list(bag.messages())
         assert 20000 <= len(read) < 30000
@@ -163,7 +163,7 @@ def test_a_killed_writer_leaves_what_it_flushed(tmp_path: Path, storage: str) ->
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
 @pytest.mark.parametrize('moment', ['copy', 'storage', 'metadata'])
 def test_a_killed_repair_is_made_again(tmp_path: Path, storage: str, moment: str) -> None:
-    """The kill comes while messages are copied, or before one of the two files takes its place."""
+    """The kill comes during the copy of messages, or before one of the two files is in its place."""
     path = tmp_path / 'run'
     written = write(path, storage, 100)
     (path / 'metadata.yaml').unlink()
@@ -218,7 +218,7 @@ bag.close()
 
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
-@pytest.mark.parametrize('last', [29999, 1600])  # full while it is written, full when it is closed
+@pytest.mark.parametrize('last', [29999, 1600])  # disk full during writing, or at closing
 def test_a_full_disk_is_one_line_and_what_was_flushed_stays(tmp_path: Path, storage: str, last: int) -> None:
     path, here = tmp_path / 'run', Path(__file__).parent
     code = FULL.format(
@@ -230,7 +230,7 @@ def test_a_full_disk_is_one_line_and_what_was_flushed_stays(tmp_path: Path, stor
     assert done.stderr == ''
     assert done.stdout.startswith(f'bag {path}: cannot be written any more: ')
     assert done.stdout.count('\n') == 1
-    with Reader(path) as library:  # which finishes no bag: this one is finished
+    with Reader(path) as library:  # leaves the bag as it is: this one is complete
         count = sum(1 for _ in library.messages())
     assert done.stdout.endswith(f'; {count} messages can be read\n')
     with open_bag(path, pytest.fail) as bag:
@@ -310,7 +310,7 @@ def test_a_missing_topic_is_named_with_those_there(tmp_path: Path) -> None:
 def test_where_metadata_are_those_of_another_tool_the_storage_is_believed(
     tmp_path: Path, storage: str
 ) -> None:
-    """`ros2 bag reindex` writes profiles into the metadata that are not in the file."""
+    """`ros2 bag reindex` writes QoS profiles into the metadata that the file lacks."""
     written, said = write(tmp_path / 'run', storage), []
     metadata = tmp_path / 'run' / 'metadata.yaml'
     content = yaml.safe_load(metadata.read_text())
@@ -325,7 +325,7 @@ def test_where_metadata_are_those_of_another_tool_the_storage_is_believed(
         assert list(bag.messages()) == written
         assert bag.counts == {'/state': 20, '/note': 4}
         assert bag.duration == pytest.approx(0.019, abs=1e-6)
-    reason = 'metadata.yaml and storage disagree on /note, /state; the storage is believed'
+    reason = 'metadata.yaml and storage disagree on /note, /state; using the storage'
     assert said == [f'bag {tmp_path / "run"}: {reason}']
 
 

@@ -1,4 +1,4 @@
-"""Our bags in the hands of MCAP's own library, and the files of it and of rosbag2 in ours."""
+"""Our bags read by MCAP's own library, and bags of MCAP and rosbag2 read by ours."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_definitions_of_our_types_lie_in_both_storages(tmp_path: Path) -> None:
 
 
 def shape(node: Any) -> Any:
-    """Keys and types of YAML, of lists those of the first item."""
+    """Keys and types of a YAML tree; for lists, those of the first item."""
     if isinstance(node, dict):
         return {key: shape(value) for key, value in node.items()}
     return [shape(node[0])] if isinstance(node, list) and node else type(node).__name__
@@ -136,7 +136,7 @@ def test_our_metadata_has_the_fields_of_rosbag2(tmp_path: Path, storage: str) ->
         {topic['topic_metadata']['name']: topic for topic in bag['topics_with_message_count']}
         for bag in (written, wanted)
     ]
-    for topics in by_name:  # ChamberPressures has two fields more than when this was recorded
+    for topics in by_name:  # ChamberPressures has two more fields than at the time of this recording
         topics['/pressure/measured']['topic_metadata'].pop('type_description_hash')
     assert by_name[0] == by_name[1]
 

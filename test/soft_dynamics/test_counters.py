@@ -1,4 +1,4 @@
-"""RateCounter and the verdict on a stream."""
+"""RateCounter and the diagnosis of a stream."""
 
 import math
 

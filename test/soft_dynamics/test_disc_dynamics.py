@@ -1,4 +1,4 @@
-"""The kernels between the angles and the regular form of disc_angles."""
+"""The kernels that convert between angles and the regular form of disc_angles."""
 
 from __future__ import annotations
 

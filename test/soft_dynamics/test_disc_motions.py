@@ -1,4 +1,4 @@
-"""Motions of discs: which of their several angles are given, bases that move, and what their dampers act on."""
+"""Motions of discs: choice among equivalent angles, moving bases, and the rates that dampers act on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from soft_dynamics.geometry import disc_angles
 
 
 def in_angles(robot, q0, qd0, pressure, t):
-    """The motion by forward dynamics in angles, which is right away from their singular poses."""
+    """The motion by forward dynamics in angles, which is valid away from singular poses."""
     n = robot.nq
 
     def slope(now, y):
@@ -75,7 +75,7 @@ DAMPING = [
     1.0,
     3.0,
     1.5,
-]  # of the body rates: the thread's as beta's, the disc's as psi's, phi's, gamma's
+]  # of the body rates: beta's for the thread; psi's, phi's and gamma's for the disc
 
 
 def damped(**changes):
@@ -84,7 +84,7 @@ def damped(**changes):
 
 @pytest.mark.parametrize('angles', ['axis_angle', 'zxz'])
 def test_dampers_of_rates_take_the_power_of_the_body_rates(angles):
-    """b w^2 of the rates that `simulate` integrates, which scipy's rotations give; and it does not depend on alpha."""
+    """b w^2 of the rates that `simulate` integrates, taken from scipy's rotations; independent of alpha."""
     robot, rng = damped(angles=angles, damping_on='rates'), np.random.default_rng(6)
     q, qd = rng.uniform(-1.4, 1.4, (2, 20, 15))
     joints, rates = q.reshape(-1, 5).copy(), qd.reshape(-1, 5).copy()
@@ -107,7 +107,7 @@ def test_dampers_of_rates_take_the_power_of_the_body_rates(angles):
 def test_dampers_of_rates_are_the_same_in_forward_dynamics_and_in_simulation(angles):
     rng = np.random.default_rng(4)
     q0, qd0, t = rng.uniform(0.3, 0.6, 15), 0.5 * rng.normal(size=15), np.linspace(0.0, 0.2, 11)
-    q0[1::5] += 0.6  # away from the straight pose, where the dampers of angles are as stiff as one likes
+    q0[1::5] += 0.6  # away from the straight pose, where dampers of angles become arbitrarily stiff
 
     def pressure(now):
         return np.array([5.0 * np.sin(7.0 * now)])

@@ -1,4 +1,4 @@
-"""Claims about the recursions that need no second derivation: third parties, invariants, limits and refusals."""
+"""Recursions without a second derivation: independent software, invariants, limits and refusals."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_linearization_agrees_with_pinocchio(free_arm):
 
 
 def test_free_base_agrees_with_pinocchios_free_flyer():
-    """Its rates are those of position and Cardan angles, Pinocchio's the twist in the axes of the base."""
+    """Its rates are those of position and Cardan angles; Pinocchio's are the twist in base axes."""
     base = {'type': 'free', 'mass': 1.5, 'inertia': [0.02, 0.03, 0.04]}
     robot = sd.load('honeycomb_arm', {'segment_defaults': FREE_LINKS, 'base': base})
     model = pinocchio_model(robot)
@@ -140,7 +140,7 @@ def test_batches_are_many_single_states(name):
 
 
 def test_recursions_free_what_they_allocate_and_nothing_else():
-    """They work on arrays without reference counts, which must do neither too little nor too much."""
+    """The kernels handle arrays without reference counts, and must neither leak them nor free them early."""
     robot = sd.load('pneumatic_arm')
     state = [np.full(robot.nq, 0.1) for _ in range(3)]
     calls = robot.inverse_dynamics, robot.forward_dynamics, robot.linearize, robot.inverse_derivatives
@@ -198,7 +198,7 @@ def test_jensens_recipe_of_repeated_passes_gives_the_same_matrices():
 
 @pytest.mark.parametrize('name', [*ROBOTS, 'fabric_arm zxz', 'pneumatic_arm free'])
 def test_external_wrench_works_through_the_jacobian(name):
-    """On every frame: on the coordinates by virtual work, on the base by its force and its moment about the base."""
+    """On every frame: on the coordinates by virtual work, on the base as force and moment about the base."""
     changes = {
         'fabric_arm zxz': {'segment_defaults': {'angles': 'zxz'}},
         'pneumatic_arm free': {'base': {'type': 'free', 'mass': 1.0, 'inertia': [0.1, 0.1, 0.1]}},
@@ -262,7 +262,7 @@ def test_link_lengths_that_cannot_be_are_refused():
 
 
 def test_base_wrench_without_actuation_is_selectable():
-    """tau_0 - (tau_CC)_0: what the pair of wrenches at tip and base leaves over is taken off.       [Mehl, eq. 17]"""
+    """tau_0 - (tau_CC)_0: subtract the net effect of the wrench pair at tip and base.               [Mehl, eq. 17]"""
     robot = sd.load('floating_actuator')
     p = np.array([3e4, 5e4, 1e4])
     for q, qd, qdd in zip(*shipped_states(robot, 5), strict=True):
@@ -326,7 +326,7 @@ def regressor_parameters(robot):
     ],
 )
 def test_regressor_is_linear_in_the_parameters(changes):
-    """tau = Psi beta and what is known besides: base, tip load and the springs that the paper's beta lacks."""
+    """tau = Psi beta plus the known terms: base, tip load, and the springs that the paper's beta lacks."""
     material = {key: changes[key] for key in ('rest', 'cubic_stiffness') if key in changes}
     robot = sd.load('floating_actuator', {key: changes[key] for key in changes if key not in material})
     (segment,) = robot.description.segments

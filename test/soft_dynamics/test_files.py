@@ -1,4 +1,4 @@
-"""A file is there whole or not at all, as readable as any other, on any file system."""
+"""Files are written completely or not at all, with ordinary permissions, on any file system."""
 
 from __future__ import annotations
 

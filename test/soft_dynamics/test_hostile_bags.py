@@ -1,4 +1,4 @@
-"""Bags that want to harm: what would unpack to gigabytes, wait for ever or compute without end is one line, before."""
+"""Malicious bags (decompression bombs, endless waits or loops): rejected early with one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from soft_dynamics.bags import BagError, open_bag
 from soft_dynamics.bags.limits import LARGEST
 from soft_dynamics.bags.sealing import MAGIC, NO_INDEX
 
-ENOUGH = 64 * 2**20  # [bytes] that a refusal may take
+ENOUGH = 64 * 2**20  # [bytes] allowed for a refusal
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     'zstd': storage_mcap.zstd.compress,
     'lz4': import_module('lz4.frame').compress,
@@ -60,7 +60,7 @@ def mcap(path: Path, *records: bytes, index: bytes = b'') -> Path:
 
 @pytest.fixture
 def refusal() -> Iterator[Callable[[Path], str]]:
-    """Open and read a bag, and return the one line that it was refused with, in bounded memory."""
+    """Open and read a bag; return its one-line error, and check that memory stays bounded."""
 
     def refuse(path: Path) -> str:
         tracemalloc.start()
@@ -124,8 +124,8 @@ def test_packed_bags_are_read_and_leave_nothing_behind(
     tmp_path: Path, mode: CompressionMode, storage: StoragePlugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if (mode, storage) == (CompressionMode.STORAGE, StoragePlugin.SQLITE3):
-        mode = CompressionMode.NONE  # sqlite has no compression of its own
-    monkeypatch.setenv('TMPDIR', str(tmp_path / 'nowhere'))  # nothing is unpacked in the system's folder
+        mode = CompressionMode.NONE  # sqlite itself cannot compress
+    monkeypatch.setenv('TMPDIR', str(tmp_path / 'nowhere'))  # no file in the system's folder
     packed_bag(tmp_path / 'run', mode, storage, 50, string_cdr('three'))
     with open_bag(tmp_path / 'run', pytest.fail) as bag:
         read = list(bag.messages())
@@ -219,7 +219,7 @@ def test_metadata_are_read_by_the_strict_loader(
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
 @pytest.mark.parametrize('spoiled', ['metadata', 'storage'])
 def test_spoiled_bags_are_read_or_refused_in_one_line(tmp_path: Path, storage: str, spoiled: str) -> None:
-    """Also their definitions of messages, and messages that are not what the definition says."""
+    """Also message definitions, and messages that contradict their definition."""
     write(tmp_path / 'run', storage, 3)
     file = next(tmp_path.glob('run/*.yaml' if spoiled == 'metadata' else 'run/run_0.*'))
     documents = (spoiled_documents if spoiled == 'metadata' else damaged)(
@@ -233,7 +233,7 @@ def test_spoiled_bags_are_read_or_refused_in_one_line(tmp_path: Path, storage: s
 
 
 def complaint(path: Path) -> str:
-    """The text of a BagError, or nothing; any other exception passes through."""
+    """Return the text of a BagError, or nothing; any other exception passes through."""
     try:
         read(path)
     except BagError as error:

@@ -1,4 +1,4 @@
-"""What numba compiled is used again as long as no kernel changed, and never afterwards."""
+"""numba's cache is used as long as no kernel has changed, and never afterwards."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NUMBA_IN_USE = 'import {}, numba; print(numba.config.CACHE_DIR)'
 
 
 def seen_by(code: str, packages: Path, **variables: str) -> str:
-    """Return what a fresh Python prints whose packages come from a folder and who ran no set-up."""
+    """Return the output of a new Python process that imports the packages from a folder, without set-up."""
     env = {name: value for name, value in os.environ.items() if name != 'NUMBA_CACHE_DIR'}
     env |= {'PYTHONPATH': str(packages), **variables}
     command = [sys.executable, '-c', code]
@@ -54,7 +54,7 @@ def seen_by(code: str, packages: Path, **variables: str) -> str:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """The packages as an installation has them, with no source tree around."""
+    """The packages as installed, without a source tree nearby."""
     folder = tmp_path / 'site-packages'
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns('__pycache__'))
@@ -105,7 +105,8 @@ def test_what_a_kernel_imports_is_not_used_in_its_old_text(
     kernels = installed / 'soft_control'
     (kernels / 'whole.py').write_text(whole)
     found = []
-    for factor in (2, 30):  # of other lengths: Python's own cache knows a text by its second and its size
+    # Sources of different lengths: Python's own cache identifies a source by time (to a second) and size.
+    for factor in (2, 30):
         (kernels / 'part.py').write_text(part.format(factor))
         run = 'from soft_control.whole import whole; print(whole(1.0))'
         found.append(float(seen_by(run, installed, XDG_CACHE_HOME=str(tmp_path / 'cache'))))

@@ -1,4 +1,4 @@
-"""Derivatives of forward dynamics: against finite differences, one state as in a batch, refusals."""
+"""Derivatives of forward dynamics: against finite differences, single state against batch, refusals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def assert_linearized(robot, q, qd, scale):
 
 @pytest.mark.parametrize('name', [name for name in samples.NAMES if not name.startswith('schultz')])
 def test_linearization_agrees_with_finite_differences(name):
-    """Against differences of order 8, whose own error is rounding: 1e-8 of the largest derivative."""
+    """Against differences of order 8, limited by rounding: 1e-8 of the largest derivative."""
     reference, robot = samples.build(name), twin(name)
     rng = np.random.default_rng(2)
     special = special_states(rng, robot.nq, **reference.layout)
@@ -51,7 +51,7 @@ def test_linearization_agrees_with_finite_differences(name):
 @pytest.mark.parametrize('damping_on', ['angles', 'rates'])
 @pytest.mark.parametrize('angles', ['axis_angle', 'zxz'])
 def test_linearization_of_discs_agrees_with_finite_differences(angles, damping_on):
-    """From an almost straight thread, where the angles have hardly an acceleration, to one almost folded back."""
+    """From an almost straight thread, where the angles have almost no acceleration, to one almost folded back."""
     data = description(f'schultz {angles}')
     for k, segment in enumerate(data['segments']):
         segment.update(damping_on=damping_on, damping=[0.1 * (k + j) for j in range(1, 6)])
@@ -64,7 +64,7 @@ def test_linearization_of_discs_agrees_with_finite_differences(angles, damping_o
 
 
 def outcome(call, *state):
-    """What the call returns, or None if it refuses."""
+    """Return the result of the call, or None if it raises."""
     try:
         return call(*state)
     except sd.SingularInertia:
@@ -72,7 +72,7 @@ def outcome(call, *state):
 
 
 def test_one_state_is_linearized_as_in_a_batch_or_refused_as_there():
-    """Next to theta2 = pi/2, where theta1 moves no mass; forward dynamics gives up a little later."""
+    """Next to theta2 = pi/2, where theta1 moves no mass; forward dynamics fails slightly later."""
     robot, rng, count = sd.load('honeycomb_arm'), np.random.default_rng(3), 400
     q, qd, tau = rng.uniform(-1.0, 1.0, (3, count, 8))
     q[:, 1::2] = np.pi / 2 + rng.choice([-1, 1], (count, 4)) * 10.0 ** rng.uniform(-6.6, -5.8, (count, 4))

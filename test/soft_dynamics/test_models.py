@@ -1,4 +1,4 @@
-"""Every model against its independent derivation (reference/): machine-differentiated positions and energies."""
+"""Every model against its independent derivation (reference/): automatically differentiated positions and energies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_term_agrees_with_the_independent_derivation(pair):
 
 
 def test_coriolis_matrix_is_that_of_christoffel(pair):
-    """Entry by entry, and M' - 2C skew wherever there is an energy."""
+    """Entry by entry; M' - 2C is skew wherever there is an energy."""
     reference, robot = pair
     for q, qd, _ in all_states(reference)[:5]:
         C, M = robot.coriolis_matrix(q, qd), robot.mass_matrix(q)
@@ -63,9 +63,7 @@ def test_base_wrench_agrees_but_for_the_weight_of_what_never_moves(pair):
     reference, robot = pair
     root = 0.0
     first = robot.description.segments[0]
-    if (
-        first.type == 'universal'
-    ):  # its root half stands still: the reference leaves it out, a sensor does not
+    if first.type == 'universal':  # its fixed root half: the reference leaves it out, a sensor does not
         root = 0.5 * (1.0 - first.joint_mass_fraction) * first.mass
     for q, qd, qdd in all_states(reference)[::4]:
         R_WB = robot.pose(q, 'base')[:3, :3]
@@ -103,7 +101,7 @@ def test_volume_work_of_an_extensible_arc_is_the_other_reading():
 
 
 def test_forward_undoes_inverse(pair):
-    """To 1e-9, but discs in zxz angles next to singular poses only as well as a double can hold the force."""
+    """To 1e-9; for discs in zxz angles near singular poses, only as well as a double can represent the force."""
     reference, robot = pair
     free = slice(6, None) if robot.description.base.type == 'prescribed' else slice(None)
     flat = 0
@@ -126,17 +124,17 @@ def test_forward_undoes_inverse(pair):
 
 
 def next_to_singular(q):
-    """Whether one of the discs is next to beta = 0, beta = pi or psi = +-pi/2."""
+    """Return whether one of the discs is next to beta = 0, beta = pi or psi = +-pi/2."""
     return min(np.abs(np.sin(q[1::5])).min(), np.abs(np.cos(q[3::5])).min()) < NEAR
 
 
 def rounding_limit(M, tau):
-    """Return the acceleration that half a unit in the last place of every force can mean."""
+    """Return the acceleration that half a unit in the last place of every force can cause."""
     return (np.abs(np.linalg.inv(M)) @ (2.0**-53 * np.abs(tau))).max()
 
 
 def test_the_exact_force_in_doubles_is_not_enough_in_zxz():
-    """In long doubles by the reference, rounded once: even this force belongs to an acceleration 1e-9 off."""
+    """Reference in long doubles, rounded once: even this force belongs to an acceleration 1e-9 off."""
     reference, robot = samples.build('schultz zxz'), twin('schultz zxz')
     states = all_states(reference)[:RANDOM_STATES]
     limits = [rounding_limit(robot.mass_matrix(q), robot.inverse_dynamics(q, *rest)) for q, *rest in states]

@@ -1,4 +1,4 @@
-"""A segment type from outside the package: one class and one line in the table take it through the whole suite."""
+"""A segment type from outside the package: one class and one line in the table work throughout the suite."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PAGE = Path(__file__).parents[2] / 'docs' / 'adding' / 'segment_type.md'
 
 @dataclass(frozen=True)
 class Bellows(Segment):
-    """A bellows that gets longer along z and does nothing else; its mass is at its end."""
+    """A bellows that only extends along z; its mass is at its end."""
 
     works: ClassVar[tuple[str, ...]] = ('gain', 'volume')
 
@@ -74,13 +74,13 @@ class Bellows(Segment):
 
 
 class BellowsWithoutParts(Bellows):
-    """The same without parts for the virtual rig."""
+    """The same, without support for the virtual rig."""
 
     rig_parts = Segment.rig_parts
 
 
 class InvertibleBellows(Bellows):
-    """The same with a closed form for its length, which counts how often it is asked."""
+    """The same, with a closed form for its length that counts its calls."""
 
     asked: ClassVar[list[int]] = []
 
@@ -202,7 +202,7 @@ def test_estimator_and_safety_take_it(toy: sd.Robot) -> None:
 def test_the_virtual_rig_hangs_as_the_closed_form(toy: sd.Robot) -> None:
     plant = Plant(toy.description)
     plant.advance(3.0, np.array([5e4]))
-    weight = (0.5 * 0.2 + 0.1) * 9.81  # half of the bellows, whose mass is spread here, and the palm
+    weight = (0.5 * 0.2 + 0.1) * 9.81  # half of the bellows, whose mass is distributed here, and the palm
     assert plant.poses()[-1][2, 3] == pytest.approx(0.15 + (1e-4 * 5e4 - weight) / 400.0, abs=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Pace: a rate is kept on average, and jitter loses nothing."""
+"""Rate limiter: the mean rate is exact, and jitter loses no event."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Both safeties, the controllers' and the bridge's, keep the same limits of a robot file."""
+"""The safety code of controllers and bridge reads the same limits from a robot file."""
 
 import dataclasses
 import math

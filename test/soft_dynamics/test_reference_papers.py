@@ -1,4 +1,4 @@
-"""The reference derivations against the numbers and claims written down for each paper."""
+"""The reference derivations against the numbers and claims of each paper."""
 
 from dataclasses import replace
 from typing import Literal
@@ -41,7 +41,7 @@ def test_bare_straight_joint_has_the_known_inertia(placement: arcs.Placement, a:
 
 
 def test_lumped_joint_loses_exactly_the_power_of_its_changing_inertia() -> None:
-    """dT/dt = qd (M qdd + c) + w (dI/dt) w/2: the model leaves out dI/dt on purpose."""
+    """dT/dt = qd (M qdd + c) + w (dI/dt) w/2: the model omits dI/dt, as the paper does."""
     h, m, r = 0.2, 0.7, 0.08
     model = bare(h, m, r, 'lumped')
     q, qd, qdd = np.array([0.9, -1.2]), np.array([1.3, 0.4]), np.array([-0.5, 2.0])
@@ -83,7 +83,7 @@ def test_printed_actuation_example() -> None:
 
     direction = brentq(
         lambda a: column(a, 'tip_wrench')[0] + 0.68, 2.2, 2.4
-    )  # not printed; one number finds it
+    )  # not printed; a fit of one number
     assert_close(column(direction, 'tip_wrench'), np.array([-0.68, 0.67, np.sin(1.61) / 1.61]), 5e-3)
     assert_close(column(direction, 'p_dv'), np.array([-0.26, 0.16, 1.0]), 1e-14)
     assert_close(column(0, 'tip_wrench')[2:], np.array([np.sin(1.61) / 1.61]), 1e-14)
@@ -192,7 +192,7 @@ def test_angles_and_quasi_velocities_move_alike() -> None:
 
 
 def test_regular_motion_passes_the_singular_pose() -> None:
-    """The thread swings through beta = 0, where alpha jumps; the energy does not notice."""
+    """The thread swings through beta = 0, where alpha jumps; the energy is continuous."""
     parameters = SchultzParameters(mass=(2.0,), damping=0.0, gravity=(0.5, -1.0, 0.0))
     regular = SchultzRegular(parameters)
     start = motion(Schultz(parameters), [0.4, 0.1, 0.3, 0.2, -0.1], [0.0, -1.0, 0.5, 0.8, -0.6])

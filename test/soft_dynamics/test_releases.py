@@ -1,4 +1,4 @@
-"""Releases from strongly bent poses, where whole steps of the implicit method have no solution that Newton finds."""
+"""Releases from strongly bent poses, where Newton fails for whole steps of the implicit method."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_any_bent_pose_may_be_released(name, size):
     [('bending_actuator', 0.5, 2e-3), ('honeycomb_arm', 0.5, 5e-4), ('floating_actuator', 0.8, 1e-5)],
 )
 def test_releases_agree_with_radau(name, size, limit):
-    """Under pressures that change within the steps, so that halves of a step need inputs of their own times."""
+    """Under pressures that change within the steps, so that half steps need inputs at their own times."""
     robot = sd.load(name)
     level = 0.1 * robot.description.actuation.pressure_max
 
@@ -48,7 +48,7 @@ def test_releases_agree_with_radau(name, size, limit):
 
 
 def test_steps_are_whole_again_after_a_release():
-    """What comes after the first moments is as accurate as a small step makes it, and is of order four."""
+    """After the first moments the result is as accurate as with a small step, and of order four."""
     robot = sd.load('honeycomb_arm')
     q0, zero = bent(robot, 0.8, 1)[0], np.zeros(robot.nq)
     exact = robot.simulate(q0, zero, None, T, step=1e-4).q

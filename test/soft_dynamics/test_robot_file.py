@@ -1,4 +1,4 @@
-"""Robot files: what is wrong is said at once, all of it, with key path, expected and found."""
+"""Robot files: one error lists all mistakes, each with key path, expected and found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes and numbers: the universal joint of an arc, the centreline, the functions beneath the kernels, refusals."""
+"""Shapes and numbers: the universal joint of an arc, the centreline, numeric helpers of the kernels, refusals."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_centerline_starts_at_the_base_and_ends_at_the_tip(name):
 
 @pytest.mark.parametrize('ends', ['not-a-knot', 'natural', 'clamped'])
 def test_ends_of_the_spline_through_hinges_are_selectable(ends):
-    """All go through the joints; natural: no curvature at the ends; clamped: it leaves as the base points."""
+    """All pass through the joints; natural: no curvature at the ends; clamped: starts in the direction of the base."""
     robot = sd.load('bending_actuator', {'spline_ends': ends, 'base': {'rpy': [0.2, 0.1, 0.5]}})
     q = np.array([[0.3, 0.5, -0.2, 0.1, 0.4], [0.1, 0.0, 0.2, -0.1, 0.3]])
     assert_close(
@@ -110,7 +110,7 @@ def test_sincos_is_sine_and_cosine():
 
 @pytest.mark.parametrize('bend', [0.0, 1e-12, 1e-9, 1e-4])
 def test_derivative_of_gravity_is_right_next_to_the_straight_pose(bend):
-    """A difference quotient over 1e-2 rad cannot see the bend; the exact derivative must agree with it there."""
+    """A difference quotient over 1e-2 rad cannot resolve the bend; the exact derivative must agree with it there."""
     robot = sd.load('pneumatic_arm')
     q = np.full(6, bend)
     A = robot.linearize(q, np.zeros(6), np.zeros(6))[0]

@@ -14,7 +14,7 @@ import soft_dynamics as sd
 
 
 def undamped(name):
-    """A shipped robot without dampers, and with the exact mass placement where the paper's loses energy."""
+    """A shipped robot without dampers, with the exact mass placement where the paper's does not conserve energy."""
     description = sd.load(name).description
     segments = []
     for s in description.segments:
@@ -41,7 +41,7 @@ def start(robot, seed=3):
 
 
 def random_pressures(robot, t, seed=8):
-    """From none through random pressures every 0.5 s, joined by straight lines."""
+    """From zero through random pressures every 0.5 s, joined by straight lines."""
     rng = np.random.default_rng(seed)
     steps = rng.uniform(0.0, 0.6, (int(t[-1] / 0.5) + 2, len(robot.chamber_names)))
     steps[0] = 0.0
@@ -71,7 +71,7 @@ def test_energy_is_conserved_without_damping(name):
     ],
 )
 def test_default_method_loses_little_energy_and_makes_none(name, seconds, step, lost):
-    """What docs/theory/chain.md says of the default method at its default step, in parts of the kinetic energy."""
+    """Energy drift of the default method at its default step, in parts of the kinetic energy (docs/theory/chain.md)."""
     robot = undamped(name)
     run = robot.simulate(*start(robot), None, np.linspace(0.0, seconds, 101), step=step)
     kinetic, gravitational, elastic = robot.energy(run.q, run.qd)
@@ -286,7 +286,7 @@ def test_folded_kinked_and_straight_poses_move_on(fold):
 
 
 def test_a_motion_that_cannot_go_on_says_where():
-    """Beyond 44.7 mm the elongation spring of Table I turns over; the actuator runs away."""
+    """Beyond 44.7 mm the extension spring of Table I softens and changes sign; the actuator diverges."""
     robot = sd.load('floating_actuator')
     q0 = robot.rest.copy()
     q0[8] = 0.12

@@ -1,4 +1,4 @@
-"""Calls with one state: one kernel does each of them, and what an array looks like in memory changes no result."""
+"""Calls with one state run one kernel each, and the memory layout of arguments changes no result."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def unaligned(a):
     return raw[1:].view(np.float64)
 
 
-# The same numbers in other clothes. All are exact in float32.
+# The same numbers in other layouts and types. All are exact in float32.
 LAYOUTS = {
     'list': list,
     'tuple': tuple,
@@ -63,7 +63,7 @@ LAYOUTS = {
     'objects': lambda a: a.astype(object),
     'read-only': read_only,
     'unaligned': unaligned,
-    'pickled': lambda a: pickle.loads(pickle.dumps(a)),  # its dtype equals float64 and is another object
+    'pickled': lambda a: pickle.loads(pickle.dumps(a)),  # its dtype equals float64 but is another object
     'subclass': lambda a: a.view(Vector),
     'masked array': np.ma.masked_array,
     'memoryview': memoryview,

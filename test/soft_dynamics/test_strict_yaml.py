@@ -1,4 +1,4 @@
-"""The strict YAML loader: what it reads is YAML 1.2, what it refuses is one line, and its work is bounded."""
+"""The strict YAML loader: it reads YAML 1.2, rejects with one line, and works in bounded time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LAUGHS = 'a: &a [x, x, x, x, x, x, x, x, x]\n' + ''.join(
 @pytest.mark.parametrize(
     ('text', 'value'),
     [
-        # section 10.3.2 of YAML 1.2.2; with a comment where YAML 1.1 reads something else
+        # section 10.3.2 of YAML 1.2.2; with a comment where YAML 1.1 differs
         ('', None),
         ('~', None),
         ('null', None),
@@ -158,7 +158,7 @@ def test_a_file_is_asked_what_it_is_before_it_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize('path', SHIPPED, ids=lambda path: path.name)
 def test_shipped_files_say_what_a_reader_of_yaml_1_1_finds_too(path: Path) -> None:
-    """So they mean the same to the programs of others, but for 1e3."""
+    """So other programs read the same values, except for 1e3."""
 
     def numbers(data: Any) -> Any:
         if isinstance(data, dict):
@@ -171,7 +171,7 @@ def test_shipped_files_say_what_a_reader_of_yaml_1_1_finds_too(path: Path) -> No
 
 
 def test_both_parsers_of_pyyaml_are_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one in C is not everywhere."""
+    """The C loader is not available everywhere."""
     fast = [load(path) for path in SHIPPED]
     monkeypatch.setattr(strict_yaml, '_PARSER', yaml.SafeLoader)
     assert [load(path) for path in SHIPPED] == fast

@@ -1,4 +1,4 @@
-"""The model that runs beside the robot."""
+"""The online prediction that runs beside the robot."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_it_follows_a_robot_that_is_the_model(robot: Robot) -> None:
 
 
 def test_with_resync_it_predicts_from_the_last_start(robot: Robot) -> None:
-    """Of a robot that is not the model: every other sample starts anew, and shows what two steps brought."""
+    """With a robot that differs from the model: every other sample restarts the prediction."""
     p, zero = pressures(robot), np.zeros(robot.nq)
     truth = robot.with_tip_load(1.0).simulate(zero, zero, p, T)
     predicted = run(Twin(robot, resync_period=0.03), truth, p)

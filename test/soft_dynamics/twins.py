@@ -1,4 +1,4 @@
-"""The reference models' uneven robots (reference/samples.py), described once more as robot files."""
+"""The irregular robots of the reference models (reference/samples.py), written as robot files."""
 
 from __future__ import annotations
 
@@ -196,5 +196,5 @@ def description(name: str) -> dict[str, Any]:
 
 
 def twin(name: str) -> sd.Robot:
-    """Our robot that must behave as the reference sample of that name."""
+    """Return our robot that must behave like the reference sample of that name."""
     return sd.Robot.from_dict(description(name))

@@ -1,4 +1,4 @@
-"""A real arm: plates that motion capture flips, gaps, and wires that know the shape without it."""
+"""A real arm: plates that motion capture flips, gaps, and wire sensors that measure the shape without it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from examples.real_data.asu_estimate import CONFIG, NOISE, STEP, Found
 from soft_estimation.differentiate.fixed_interval_smoother import smoothed
 
 FOLDER = RECORDINGS / 'asu_two_segment_arm'
-FLIPS = {  # at least, of each recording
+FLIPS = {  # minimum for each recording
     'apr_18_data_collect_1': 70,
     'apr_4_data_collect_1': 300,
     'apr_4_data_collect_2': 10,
     'apr_4_data_collect_3': 15,
     'apr_4_data_collect_4': 0,
 }
-LATE = 0.1  # [s] more than stamps are off: over less, samples do not tell how fast they follow each other
+LATE = 0.1  # [s] longer than the error of stamps: over less, differences of samples say little about rates
 pytestmark = [pytest.mark.real_data, needs_recordings]
 
 
@@ -28,7 +28,7 @@ def recording(request: pytest.FixtureRequest) -> tuple[str, Found]:
 
 
 def fastest(t: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The largest rates and accelerations that samples show, by their differences over LATE and a little more."""
+    """Return the largest rates and accelerations in the samples, by differences over LATE and slightly more."""
     first = np.arange(np.searchsorted(t, t[-1] - 3.0 * LATE))
     middle = np.searchsorted(t, t[first] + LATE)
     last = np.searchsorted(t, t[middle] + LATE)
@@ -38,7 +38,7 @@ def fastest(t: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_the_state_is_there_all_the_time_and_smooth(recording: tuple[str, Found]) -> None:
-    """There are flips and gaps. The state is nowhere faster, nor turns more sharply, than samples, and near them."""
+    """Despite flips and gaps, the state is near the samples and never faster or more sharply curved than they are."""
     name, found = recording
     assert found.flips >= FLIPS[name]
     assert np.diff(found.t).max() > 0.1
@@ -53,7 +53,7 @@ def test_the_state_is_there_all_the_time_and_smooth(recording: tuple[str, Found]
 
 
 def test_a_gap_that_is_cut_out_is_bridged_as_well_as_its_variance_says(recording: tuple[str, Found]) -> None:
-    """0.2 s in every 2 s. The mean square would be 1, were not stamps late and plates turned for samples on end."""
+    """Gaps of 0.2 s every 2 s. Late stamps and plates that stay flipped raise the mean square above 1."""
     _, found = recording
     lost = np.abs(found.t % 2.0 - 1.0) < 0.1
     kept, t = ~lost, found.t[lost]
@@ -67,14 +67,14 @@ def test_a_gap_that_is_cut_out_is_bridged_as_well_as_its_variance_says(recording
 
 
 def test_the_causal_estimate_is_near_the_smooth_one(recording: tuple[str, Found]) -> None:
-    """Three standard deviations of a sample: it steps where a sample comes after a gap, and does not run away."""
+    """Three standard deviations of a sample: the state steps at a sample after a gap, and does not diverge."""
     _, found = recording
     assert np.all(np.isfinite(found.causal))
     assert np.all(np.sqrt(np.mean((found.causal - found.plates) ** 2, 0)) < 3.0 * NOISE)
 
 
 def test_wires_alone_tell_the_shape(recording: tuple[str, Found]) -> None:
-    """To 5 % of the 1 rad and of the 60 mm that the arm moves."""
+    """To 5 % of the range of the arm: 1 rad and 60 mm."""
     _, found = recording
     rms = np.sqrt(np.mean((found.wires - found.plates) ** 2, 0))
     assert np.all(rms < [0.05, 3e-3, 0.05, 3e-3])

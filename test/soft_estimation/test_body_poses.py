@@ -1,4 +1,4 @@
-"""Poses of many bodies at once are those of each by itself."""
+"""Poses of many bodies at once equal those of each body alone."""
 
 from __future__ import annotations
 

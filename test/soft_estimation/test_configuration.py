@@ -1,4 +1,4 @@
-"""Whole robots: the coordinates come back from poses made by the robot's own forward kinematics."""
+"""Whole robots: inverse kinematics recovers the coordinates from the robot's own forward kinematics."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def sensor_poses(robot: sd.Robot, q: np.ndarray, X_moved: np.ndarray | None = No
 
 
 def workspace(robot: sd.Robot, count: int) -> np.ndarray:
-    """Random coordinates of both signs around rest, the rest pose among them."""
+    """Random coordinates of both signs around rest, including the rest pose."""
     reach = np.array(
         [0.03 if name.rpartition('_')[2] in ('d1', 'd2', 'dl') else 1.2 for name in robot.coordinate_names]
     )
@@ -72,9 +72,9 @@ def test_round_trip(robot: sd.Robot) -> None:
 @pytest.mark.parametrize('angles', ['axis_angle', 'zxz'])
 @pytest.mark.parametrize('clear', [0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-4, 1e-2])
 def test_discs_next_to_their_singular_poses_come_back_out_of_the_world(angles: str, clear: float) -> None:
-    """The poses whatever is near, the angles as far as poses with the rounding of 6 m (1e-15, some ten times) tell.
+    """Poses for any `near`; angles as far as poses rounded at 6 m (1e-15, some ten times) determine them.
 
-    Within 1e-12 rad alpha and phi keep what is near, and three discs in a row miss by a few times that.
+    Within 1e-12 rad alpha and phi stay at `near`; three discs in a row have a few times that error.
     """
     robot, rng = sd.load('fabric_arm', {'segment_defaults': {'angles': angles}}), np.random.default_rng(4)
     tracking = Tracking(robot)
@@ -153,7 +153,7 @@ def test_a_body_that_is_not_seen_is_bridged_if_the_others_tell_enough() -> None:
 
 
 def test_two_bodies_that_are_not_seen_leave_a_choice_and_it_says_so() -> None:
-    """Three segments between two plates: other bends than the true ones give the same poses."""
+    """Three segments between two plates: several bends give the same poses."""
     robot = sd.load('honeycomb_arm')
     q = np.array([0.2, -0.1, 0.3, 0.1, -0.2, 0.3, 0.1, -0.3])
     poses = sensor_poses(robot, q)

@@ -1,4 +1,4 @@
-"""Robots that are the filter's model: its errors and innovations are as large as it says."""
+"""Robots that equal the filter's model: errors and innovations match the covariances."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_errors_and_innovations_of_whole_arms_are_as_large_as_the_filter_says(na
 
 
 def test_on_the_virtual_rig_the_default_filter_is_careful() -> None:
-    """Squares of errors against variances, which would be 1: the misfit that it reckons with is not all there."""
+    """Mean of squared errors over variances; below 1, since the filter assumes more model error than there is."""
     state, q, innovations = on_rig(seed=300, seconds=2.5)
     assert 0.1 < state < 1.0
     assert 0.1 < q < 1.0

@@ -1,4 +1,4 @@
-"""The differentiator against motions whose rates are known."""
+"""The differentiator against motions with known rates."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_is_not_seen_for_long_stands_still() -> None:
 
 
 def test_a_light_tip_that_starts_fast_is_followed() -> None:
-    """Let go at 0.3 rad, it swings at 6 Hz."""
+    """Released at 0.3 rad, it swings at 6 Hz."""
     after = np.maximum(T - 1.0, 0.0)
     q = 0.3 * np.cos(12.0 * math.pi * after) * np.exp(-2.0 * after)
     differentiator = Differentiator(1)
@@ -121,7 +121,7 @@ def test_a_body_that_is_lost_stops_its_segments_and_no_others() -> None:
 
 
 def test_a_first_sample_that_is_wrong_does_not_throw_it() -> None:
-    """Two radians in 5 ms are no rate; 20 rad/s are."""
+    """It rejects two radians in 5 ms, and accepts 20 rad/s."""
     for first, rate in ((2.0, 0.0), (0.0, 20.0)):
         differentiator = Differentiator(1)
         differentiator.feed(0.0, [first])
@@ -133,7 +133,7 @@ def test_a_first_sample_that_is_wrong_does_not_throw_it() -> None:
 
 
 def shown(robot: sd.Robot, q: np.ndarray, twist: float) -> dict[str, np.ndarray]:
-    """The poses of all tracked bodies, the second one turned about its own z."""
+    """Poses of all tracked bodies, the second one rotated about its own z."""
     mount = pose_from_rpy(robot.description.mount.position, robot.description.mount.rpy)
     X_WF = dict(zip(robot.frame_names, mount @ robot.forward_kinematics(q), strict=True))
     bodies = {s.name: s for s in robot.description.sensors if s.kind in ('mocap', 'vive')}

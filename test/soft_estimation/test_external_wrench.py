@@ -1,4 +1,4 @@
-"""The wrench at the tip, of simulated robots that are pushed and of the virtual rig."""
+"""The tip wrench of simulated robots under load and of the virtual rig."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def arm() -> sd.Robot:
 
 @pytest.fixture(scope='module')
 def pushed(arm: sd.Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, qd and the base's wrench of an arm under pressure and PUSH."""
+    """q, qd and base wrench of an arm under pressure and PUSH."""
     pressure, n = np.linspace(0.0, 6e4, 16), arm.nq
 
     def rate(_t: float, x: np.ndarray) -> np.ndarray:
@@ -52,7 +52,7 @@ def test_a_known_wrench_is_found_while_the_arm_moves(
 
 
 def test_a_push_on_the_virtual_rig_is_found() -> None:
-    """Of 5 N while the arm moves; the plant is not the model. The limit is twice what was seen."""
+    """Error for 5 N during motion, with a plant that differs from the model. The limit is twice the measured error."""
     _, force = errors(model(), 300)
     assert force < 0.5
 

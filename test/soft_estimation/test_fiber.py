@@ -28,7 +28,7 @@ def test_spline_bridges_lost_points() -> None:
 
 
 def test_hinge_angles_of_a_circle() -> None:
-    """Chords of a circle meet at the angle their arc spans; the first is at half of it to the base."""
+    """Chords of a circle meet at the angle of their arc; the first one is at half that angle to the base."""
     span = 0.0338 / 0.1
     fit = hinge_angles(S, circle(0.1), np.full(5, 0.0337))
     assert fit.q[1:] == pytest.approx(np.full(4, 0.0337 / 0.1), rel=1e-6)
@@ -60,7 +60,7 @@ def test_misuse_is_refused() -> None:
 
 
 def test_frames_are_carried_along_an_arc_without_twist() -> None:
-    """A bend in any direction turns the frame by that bend, wherever points are lost."""
+    """A bend in any direction rotates the frame by that bend, with any points missing."""
     s = np.linspace(0.0, 0.3, 301)
     for u, v in ((0.8, 0.0), (0.5, -0.7), (0.0, 0.0)):
         p = integrate_curve(s, np.tile([u / 0.3, v / 0.3, 0.0], (301, 1)))[0]

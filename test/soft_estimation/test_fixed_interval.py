@@ -1,4 +1,4 @@
-"""The smoother of recordings: against least squares over everything, as the filter it says it is, and honest."""
+"""The smoother of recordings: against least squares over all samples, against a filter, and consistent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ W = 2.0 * math.pi * CONFIG.bandwidth
 
 
 def uneven(rng: np.random.Generator) -> np.ndarray:
-    """Times as of the recordings of a logger: 1 to 60 ms apart, and a gap of half a second."""
+    """Times of a typical logger: 1 to 60 ms apart, and a gap of half a second."""
     t = np.cumsum(rng.uniform(1e-3, 0.06, 30))
     t[15:] += 0.5
     return t
@@ -63,7 +63,7 @@ def test_a_sine_is_damped_as_by_butterworth_twice_and_not_delayed(ratio: float) 
 
 
 def test_it_says_how_far_it_is_off_also_inside_a_gap() -> None:
-    """400 motions of its own white jerk, with its own noise: squares of errors over variances are 1 on the average."""
+    """400 motions of its own white-jerk model and noise: squared errors over variances average 1."""
     rng, runs = np.random.default_rng(2), 400
     t = uneven(rng)
     middle = t[14] + np.array([0.05, 0.25, 0.45])
@@ -84,7 +84,7 @@ def test_it_says_how_far_it_is_off_also_inside_a_gap() -> None:
     means = np.mean(squares, 1).reshape(-1, 2)
     inside = np.searchsorted(grid, middle)
     assert np.all(np.abs(means[inside] - 1.0) < band)
-    assert np.all(np.abs(means[5:] - 1.0) < 1.5 * band)  # the first rates are those of a prior at rest
+    assert np.all(np.abs(means[5:] - 1.0) < 1.5 * band)  # the first rates come from a prior at rest
     spread = np.sqrt([motion.variance[0] for motion in found])
     assert spread[inside[1]] > 3.0 * np.median(spread)
 
@@ -100,7 +100,7 @@ def test_a_parabola_and_a_wild_sample_in_it() -> None:
 
 
 def test_a_new_place_is_accepted_after_the_timeout() -> None:
-    """A second before and after the jump nothing but a hundredth of it is left."""
+    """A second before and after the jump, less than a hundredth of it remains."""
     t = np.arange(0.0, 4.0, 0.01)
     q = np.where(t < 2.0, 0.0, 9.0)[:, None]
     found = smoothed(t, q, t, DifferentiatorConfig(bandwidth=2.0, noise=0.01, gate=5.0, timeout=0.2))

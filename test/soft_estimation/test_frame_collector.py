@@ -1,4 +1,4 @@
-"""Single bodies of one time become one frame."""
+"""Single bodies of one time form one frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quaternions and places that are broken: refused, or the state is right all the same."""
+"""Damaged quaternions and positions: rejected, or the state is right all the same."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SCALE = st.one_of(
 
 
 def measured(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quaternions (5, 4) and places (5, 3) of all plates in the world."""
+    """Quaternions (5, 4) and positions (5, 3) of all plates in the world."""
     mount = pose_from_rpy(ARM.description.mount.position, ARM.description.mount.rpy)
     X_WS = mount @ ARM.forward_kinematics(q)
     return Rotation.from_matrix(X_WS[:, :3, :3]).as_quat(), X_WS[:, :3, 3].copy()
@@ -42,7 +42,7 @@ def measured(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @given(st.lists(st.tuples(SCALE, st.none() | st.tuples(st.integers(0, 3), BROKEN)), min_size=5, max_size=5))
 def test_what_is_let_in_gives_the_right_state(damage: list[Any]) -> None:
-    """One by one and all at once refuse the same; what the plates that are left determine is as it was."""
+    """Single and joint checks reject the same poses; coordinates determined by the remaining plates do not change."""
     quat, p = measured(BENT)
     whole = quat.copy()
     for k, (scale, broken) in enumerate(damage):
@@ -66,9 +66,9 @@ def test_what_is_let_in_gives_the_right_state(damage: list[Any]) -> None:
 @pytest.mark.parametrize('seed', range(4))
 @pytest.mark.parametrize(('make', 'kinds'), [(ModelFilter, 6), (PoseDifferentiator, 5)])
 def test_a_stream_with_broken_poses_gives_the_right_state(make: Any, kinds: int, seed: int) -> None:
-    """A third of all plates is broken: not of unit length, NaN, negated, at the end of the world.
+    """A third of all plates is damaged: not of unit length, NaN, negated, extremely far away.
 
-    The filter, which has a model, is also given some that are turned anyhow, and coasts better where many are lost.
+    The filter, which has a model, also gets randomly rotated plates; it coasts better through many losses.
     """
     rng, estimator = np.random.default_rng(seed), make(ARM)
     t = np.arange(0.0, 2.0, 0.01)
@@ -98,7 +98,7 @@ def test_a_stream_with_broken_poses_gives_the_right_state(make: Any, kinds: int,
             state = estimator.estimate(now)
             off.append((state.q - motion.q[k]) / np.maximum(0.01, np.sqrt(state.variance[:8])))
     assert refused > 100
-    assert estimator.tally[1] > 50  # and as many that are poses, but not of this arm
+    assert estimator.tally[1] > 50  # and as many valid poses that do not fit this arm
     assert len(off) > 180
     assert np.abs(off).max() < (5.0 if make is ModelFilter else 20.0)  # standard deviations, or 0.01 rad
     assert np.sqrt(np.mean(np.square(off[50:]))) < 0.5

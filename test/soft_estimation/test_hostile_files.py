@@ -1,4 +1,4 @@
-"""Recordings, mappings and saved searches that want to harm: one line, in bounded memory."""
+"""Malicious recordings, mappings and saved searches: one-line errors in bounded memory."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_odd_delimiters_and_rates_give_a_bag_or_one_line(
 
 
 def peak(run: Any) -> float:
-    """The most memory that a call takes [MB]."""
+    """Return the peak memory of a call [MB]."""
     tracemalloc.start()
     try:
         run()
@@ -157,7 +157,7 @@ def test_a_saved_search_that_is_damaged_counts_as_none(tmp_path: Path, damage: s
 def test_no_name_leads_out_of_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Reports and robot files are called after the files they come from, and bags after the recording."""
+    """Reports and robot files are named after their source files, and bags after the recording."""
     (tmp_path / 'here').mkdir()
     monkeypatch.chdir(tmp_path / 'here')
     (tmp_path / '..csv').write_text(CSV)

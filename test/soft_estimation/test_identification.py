@@ -1,4 +1,4 @@
-"""Identification: what made a recording is found again, with its uncertainty; slopes are exact; mistakes are named."""
+"""Identification recovers the true parameters with their uncertainty; slopes are exact; errors name the mistake."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_truth_lies_within_the_uncertainty(bending) -> None:
 
 def test_what_does_not_show_is_warned_of(bending) -> None:
     _truth, guess, recording = bending
-    keys = ('*.stiffness', '*.damping', '*.mass', '*.gain')  # without gravity only their ratios show
+    keys = ('*.stiffness', '*.damping', '*.mass', '*.gain')  # without gravity, only ratios
     found = identify(problem_of(guess, [recording], 'least_squares', keys), options=Options(starts=1))
     assert any('cannot separate' in line and '*.mass' in line for line in found.uncertainty.warnings)
 
@@ -88,7 +88,7 @@ def test_slopes_match_differences_of_runs(name, keys) -> None:
 
 @pytest.mark.parametrize('tip_load', [0.0, 0.05])
 def test_mehls_values_are_found_again(tip_load: float) -> None:
-    """A load that the file tells is not taken for mass of the actuator."""
+    """A load given in the file is not attributed to the mass of the actuator."""
     truth = replace(load_description('floating_actuator'), tip_load=tip_load)
     dt, rng, runs = 0.002, np.random.default_rng(1), []
     t = np.arange(0.0, 3.0, dt)
@@ -129,7 +129,7 @@ def test_wangs_values_are_found_again() -> None:
 
 
 def test_a_low_bandwidth_does_not_pass_for_damping(bending) -> None:
-    """The model's run goes through the filter that the recording went through."""
+    """The simulated run passes through the same filter as the recording."""
     truth, guess, recording = bending
     smooth = smoothing_spline(recording.t, recording.q, 6.0)
     filtered = replace(recording, q=smooth(recording.t))
@@ -213,7 +213,7 @@ def test_methods_refuse_what_they_cannot_use(bending) -> None:
 
 
 def test_of_a_robot_that_cannot_run_the_uncertainty_is_not_known(bending, monkeypatch) -> None:
-    """Found in what way ever: the report says so, and the numbers are still written."""
+    """For every method: the report warns, and the numbers are still written."""
     truth, _, recording = bending
     stop = NotConverged(0.1, None, 'no next state')
     monkeypatch.setitem(METHODS, 'least_squares', METHODS['least_squares']._replace(search=found_at_once))

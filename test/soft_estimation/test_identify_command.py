@@ -1,4 +1,4 @@
-"""The command `identify`: a new robot file beside the old, never over another, and one line for a mistake."""
+"""The command `identify`: writes a new robot file beside the old one, never overwrites, one-line errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.made_bag import Rig, write_bag
 
 @pytest.fixture
 def lab(tmp_path):
-    """A robot file with wrong springs, and a recording of the right ones."""
+    """A robot file with wrong springs, and a recording with the right ones."""
     truth = load_description('bending_actuator')
     write_description(tmp_path / 'arm.yaml', wrong(truth, stiffness=1.5, damping=0.7), 'Guessed.')
     r = bending_recording(truth)
@@ -160,7 +160,7 @@ def test_a_bag_of_another_robot_is_refused_in_one_line(lab, bag, capsys) -> None
 
 @pytest.mark.parametrize(('method', 'trials'), [('least_squares', 1), ('jensen', 30), ('godage', 32)])
 def test_an_interrupted_command_goes_on_where_it_was(lab, bag, capsys, monkeypatch, method, trials) -> None:
-    """The second run has to evaluate the model less often than one that begins anew."""
+    """The second run evaluates the model less often than a fresh one."""
     more = ('--method', method, '--trials', str(trials), '--rate', '50', '--step', '0.01')
     calls, run = [0], Problem.run
     last = 0
@@ -199,7 +199,7 @@ main(sys.argv[1:])
 
 
 def test_a_killed_command_goes_on_where_it_was(lab, monkeypatch) -> None:
-    """A process that SIGKILL ends leaves what it has, and the same command needs no more than what is missing."""
+    """After SIGKILL the results remain, and the same command computes only what is missing."""
     keys = ['--fit', '*.stiffness', '--fit', '*.damping', '--step', '0.01']
     args = [str(lab / 'arm.yaml'), str(lab / 'run.npz'), *keys, '--method', 'godage', '--trials', '160']
     killed = subprocess.run([sys.executable, '-c', KILLED, *args], capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""Importers: what a file holds arrives in the bag in SI, and every mistake is one line with file, place and remedy."""
+"""Importers: the bag holds the file's data in SI, and every mistake gives one line with file, place and remedy."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Bench:
     def run(
         self, content: str | bytes, name: str = 'run.csv', *arguments: str, **mapping: Any
     ) -> tuple[int, str]:
-        """(exit code, what it said) of the import of a file with this content."""
+        """Import a file with this content; return exit code and output."""
         file, rules = self.folder / name, self.folder / 'map.yaml'
         file.write_bytes(content.encode() if isinstance(content, str) else content)
         rules.write_text(yaml.safe_dump({'format': 1, 'time': {'column': 'time'}, **mapping}))
@@ -65,12 +65,12 @@ class Bench:
         return code, said.err or said.out
 
     def refusal(self, content: str | bytes, name: str = 'run.csv', *arguments: str, **mapping: Any) -> str:
-        """The one line that says what is wrong."""
+        """Return the one-line error."""
         code, line = self.run(content, name, *arguments, **mapping)
         assert code == 2
         assert line.startswith('import_recording: ')
         assert line.count('\n') == 1
-        assert all(file.name.startswith(('map', 'run')) for file in self.folder.iterdir())  # and no bag
+        assert all(file.name.startswith(('map', 'run')) for file in self.folder.iterdir())  # no bag
         return line
 
     def messages(self, topic: str) -> list[Any]:
@@ -131,7 +131,7 @@ def test_repeats_are_left_out_for_a_while_and_trials_are_chosen(bench: Bench) ->
 
 
 def test_the_world_is_turned_and_only_the_normal_trusted(bench: Bench) -> None:
-    """A plate that is tilted by 0.3 rad about x of a world with y up, now and then turned over by 180 degrees."""
+    """A plate tilted by 0.3 rad about x in a world with y up, occasionally flipped by 180 degrees."""
     tilt = Rotation.from_rotvec([0.3, 0.0, 0.0]) * Rotation.from_rotvec([-np.pi / 2, 0.0, 0.0])
     flipped = tilt * Rotation.from_rotvec([np.pi, 0.0, 0.0])
     spun = tilt * Rotation.from_rotvec([0.0, 0.0, 2.0])
@@ -161,7 +161,7 @@ MARKERS = np.array([[0.03, 0.0, 0.0], [-0.01, 0.02, 0.0], [0.0, -0.02, 0.01], [0
 
 
 def c3d_file(path: Path, turns: list[Rotation], lost: tuple[int, int] | None = None) -> bytes:
-    """A file made by the library's own writer: a rigid body of four markers that turns about PLACE."""
+    """A file from the library's own writer: a rigid body of four markers that rotates about PLACE."""
     writer = c3d.Writer(point_rate=50.0, analog_rate=0.0, point_units='m')
     writer.set_point_labels([f'Tip {k}' for k in range(4)])
     for k, R in enumerate(turns):

@@ -1,4 +1,4 @@
-"""Samples come out in the order of their stamps, whatever the order of their arrival."""
+"""Samples leave the buffer in the order of their stamps, whatever their order of arrival."""
 
 from __future__ import annotations
 

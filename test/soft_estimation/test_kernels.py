@@ -1,4 +1,4 @@
-"""The filter's compiled matrix work against NumPy, SciPy and differences."""
+"""The filter's compiled matrix operations against NumPy, SciPy and differences."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def posed(mounting: TrackedBodies, poses: dict[str, np.ndarray]) -> PoseSet:
 
 @pytest.mark.parametrize('bodies', [('plate1', 'plate2', 'plate4'), ('plate4', 'plate0'), ('plate3',)])
 def test_poses_have_exact_derivatives(bodies: tuple[str, ...]) -> None:
-    """Each refers to the body before it; at the pose of the model the innovation is zero, and moves against H."""
+    """Each body refers to the previous one; at the pose of the model the innovation is zero, and moves against H."""
     arm = sd.load('honeycomb_arm')
     process, x, zero = (
         Process(arm, ProcessNoise()),
@@ -92,7 +92,7 @@ def test_poses_have_exact_derivatives(bodies: tuple[str, ...]) -> None:
 
 
 def test_innovations_of_poses_that_refer_to_each_other_are_white() -> None:
-    """At the true coordinates, with the noise that the filter is told: of every pose its own, and nothing else."""
+    """At the true coordinates, with the given noise: each pose contributes only its own."""
     arm, rng, zero = sd.load('honeycomb_arm'), np.random.default_rng(5), np.zeros(16)
     bodies = ('plate1', 'plate2', 'plate4')
     process, mounting, x = Process(arm, ProcessNoise()), mounted(arm, 0.0), rng.normal(0.0, 0.3, 24)
@@ -133,7 +133,7 @@ def test_poses_are_carried_from_world_to_world(compiled: bool) -> None:
 
 
 def test_what_a_bent_segment_may_miss_is_not_taken_for_a_bend() -> None:
-    """Its end 5 % of the way off and twisted by 5 % of its squared bend is about one standard deviation."""
+    """An error of 5 % of the displacement and a twist of 5 % of the squared bend are about one standard deviation."""
     arm, zero, x = sd.load('honeycomb_arm'), np.zeros(16), np.zeros(24)
     process, x[:2] = Process(arm, ProcessNoise()), (0.4, 0.3)
     poses = plates(arm, ('plate1',), x[:8])

@@ -1,4 +1,4 @@
-"""External forces and tip loads of simulated robots that carry them."""
+"""External forces and tip loads of simulated robots."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def robot() -> sd.Robot:
 
 
 def motion(robot: sd.Robot, external: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, qd and qdd at the times T of a robot that starts straight under the pressures and a further force."""
+    """q, qd and qdd at the times T of a robot that starts straight, under the pressures and an external force."""
 
     def rate(_t: float, x: np.ndarray) -> np.ndarray:
         tau = robot.actuation(x[:2]) @ PRESSURE + external

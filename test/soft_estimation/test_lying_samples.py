@@ -1,4 +1,4 @@
-"""Samples that lie: frozen, slipped or beyond what the filter explains; told, and not followed."""
+"""False samples (frozen, slipped, inexplicable): reported, and not followed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def shifted(X_WS: dict[str, np.ndarray], body: str) -> dict[str, np.ndarray]:
 def test_a_body_that_slips_by_three_centimetres_is_named_and_moves_the_state_little(
     arm: sd.Robot, body: str
 ) -> None:
-    """In motion, with the forces that it takes unknown; it costs 0.06 rad at most, and no more than 0.4 s."""
+    """In motion, with unknown external forces; it costs at most 0.06 rad and 0.4 s."""
     f, rng, off = ModelFilter(arm), np.random.default_rng(0), []
     for t in np.arange(0.0, 3.0, PERIOD):
         X_WS = plates(arm, swing(t), rng)
@@ -98,7 +98,7 @@ def test_a_rig_that_stands_elsewhere_has_no_body_that_slipped(arm: sd.Robot) -> 
 
 @pytest.mark.parametrize('kind', ['poses', 'shape', 'wrench'])
 def test_frozen_samples_are_refused(kind: str) -> None:
-    """With new stamps, while the pressures move; as long as these rest, they may be of an arm at rest."""
+    """With new stamps while the pressures change; at constant pressures the arm may really be at rest."""
     arm = model()  # with a fiber
     f, rng = ModelFilter(arm), np.random.default_rng(0)
     X_WS, s = plates(arm, 0.1 * BENT, rng), np.linspace(0.0, arm.length, 40)
@@ -123,7 +123,7 @@ def test_frozen_samples_are_refused(kind: str) -> None:
 
 
 def test_the_first_measured_pressures_are_no_motion(arm: sd.Robot) -> None:
-    """An arm that holds still under pressure is no frozen one when these are heard later than its poses."""
+    """An arm at rest under pressure does not count as frozen if pressures arrive later than poses."""
     f, rng = ModelFilter(arm), np.random.default_rng(0)
     X_WS, most = plates(arm, 0.1 * BENT, rng), arm.description.actuation.pressure_max
     for k in range(4 * REPEATS):
@@ -137,7 +137,7 @@ def test_the_first_measured_pressures_are_no_motion(arm: sd.Robot) -> None:
 
 @pytest.mark.parametrize('lie', [lie for lie in LIES if lie.of_poses], ids=lambda lie: lie.name)
 def test_poses_that_lie_vent_the_loop_behind_the_estimator_or_do_no_harm(lie: Lie) -> None:
-    """Kinematics cannot tell a mirrored arm: the balance of forces in the controller does."""
+    """Kinematics cannot detect a mirrored arm: the balance of forces in the controller does."""
     found = run('pneumatic_arm', lie, BEGIN_T + 2.5)
     if lie.make is shifted_body:
         assert found.vented == math.inf
@@ -158,7 +158,7 @@ def test_innovations_beyond_noise_and_misfit_are_not_followed() -> None:
     assert are_explained([one(30.0, 0.1)], 0.1, 10.0)  # not yet
     assert not are_explained([one(30.0, 2.0)], 2.0, 10.0)
     assert are_explained([one(30.0, 2.0), one(1.0, 2.0)], 2.0, 10.0)  # one of two
-    assert are_explained([one(30.0, 2.0)], 3.0, 10.0)  # it is silent: the blackout limit acts
+    assert are_explained([one(30.0, 2.0)], 3.0, 10.0)  # silent: the blackout limit acts
     assert are_explained([], 0.0, 10.0)
 
 

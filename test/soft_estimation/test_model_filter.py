@@ -1,4 +1,4 @@
-"""The model-based filter: its pieces against scipy, its honesty by statistics, its conduct in trouble."""
+"""The model-based filter: its parts against scipy, its consistency by statistics, its response to faults."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MODEL_RIGHT = FilterConfig(
     twist_misfit=0.0,
     start_spread=0.3,
     start_rate_spread=1.0,
-    gate_probability=1.0 - 1e-9,  # the gate would cut the tail that is counted
+    gate_probability=1.0 - 1e-9,  # the gate would cut off the tail
 )
 
 
@@ -103,7 +103,7 @@ def marker(robot: sd.Robot, q: np.ndarray, rng: np.random.Generator) -> np.ndarr
 def run(
     robot: sd.Robot, config: FilterConfig | None, q: np.ndarray, feed: Any, seed: int = 1
 ) -> tuple[ModelFilter, np.ndarray, np.ndarray]:
-    """Feed pressures and whatever `feed(filter, k, t, rng)` does; return filter, estimates of (q, qd), variances."""
+    """Feed pressures and the samples of `feed(filter, k, t, rng)`; return filter, estimates of (q, qd), variances."""
     model_filter, rng, x, variance = ModelFilter(robot, config), np.random.default_rng(seed), [], []
     for k, t in enumerate(T):
         model_filter.feed_pressure(t, pressure(t + 0.005))
@@ -131,7 +131,7 @@ def test_discretisation_is_van_loans_for_a_stiff_system() -> None:
     block = np.block([[-A, Q], [np.zeros((6, 6)), A.T]])
     big = expm(
         0.02 * dt * block
-    )  # Van Loan over a fiftieth of the step, or its growing half swamps the result
+    )  # Van Loan over a fiftieth of the step; over the whole step its growing half swamps the result
     P, F = np.zeros((6, 6)), big[6:, 6:].T
     for _ in range(50):
         P = F @ P @ F.T + F @ big[:6, 6:]
@@ -152,7 +152,7 @@ def test_prediction_follows_the_robot(robot: sd.Robot) -> None:
 
 
 class Sum:
-    """Of normalised squares, and of how many numbers they are made."""
+    """Sum of normalised squares, and their number."""
 
     def __init__(self) -> None:
         self.value, self.dof = 0.0, 0
@@ -162,13 +162,13 @@ class Sum:
 
     @property
     def is_in_band(self) -> bool:
-        """Inside the 95 % band of chi^2."""
+        """Check the 95 % band of chi^2."""
         low, high = chi2.ppf([0.025, 0.975], self.dof)
         return bool(low < self.value < high)
 
 
 def normalised(robot: sd.Robot, seed: int, runs: int) -> tuple[Sum, Sum]:
-    """(errors, innovations) of some runs of a robot that is the model."""
+    """Return (errors, innovations) of some runs of a robot that equals the model."""
     rng, errors, innovations = np.random.default_rng(seed), Sum(), Sum()
     for _ in range(runs):
         f = ModelFilter(robot, MODEL_RIGHT)
@@ -190,7 +190,7 @@ def normalised(robot: sd.Robot, seed: int, runs: int) -> tuple[Sum, Sum]:
 
 
 def test_errors_and_innovations_are_as_large_as_the_filter_says(robot: sd.Robot) -> None:
-    """The sums over five seeds are in the 95 % band, and those of at least four of the seeds by themselves."""
+    """The sums over five seeds are in the 95 % band, and so are at least four of the single seeds."""
     seeds = [normalised(robot, seed, 6) for seed in range(5)]
     for of_seed in zip(*seeds, strict=True):
         total = Sum()
@@ -246,7 +246,7 @@ def test_any_mix_of_sensors_gives_the_state(robot: sd.Robot, truth: Any, sensors
 
 
 def test_samples_in_any_order_give_the_same_belief(robot: sd.Robot, truth: Any) -> None:
-    """And whenever the work is done: when the state is asked for, or with every sample."""
+    """For any schedule of the work: on request of the state, or with every sample."""
     mocap, order = feeds(robot, truth)['mocap'], np.arange(60)
     rng = np.random.default_rng(2)
     for first in range(1, 60, 6):
@@ -268,7 +268,7 @@ def test_samples_in_any_order_give_the_same_belief(robot: sd.Robot, truth: Any) 
 
 
 def test_smoothing_a_recording_is_better_than_any_filter(robot: sd.Robot, truth: Any) -> None:
-    """And a gap is filled from both of its sides."""
+    """The smoother fills a gap from both sides."""
 
     def feed(f: ModelFilter, k: int, t: float, rng: np.random.Generator) -> None:
         if not 60 <= k < 90:
@@ -321,7 +321,7 @@ def test_a_blackout_of_a_second_is_survived_with_honest_covariance(robot: sd.Rob
 
 
 def test_a_state_that_is_lost_is_found_again(robot: sd.Robot, truth: Any) -> None:
-    """For half a second the marker was not on the robot."""
+    """For half a second the marker was off the robot."""
 
     def feed(f: ModelFilter, k: int, t: float, rng: np.random.Generator) -> None:
         f.feed_pose(t, 'marker', marker(robot, np.array([-1.5, 1.2]) if k < 50 else truth[0][k], rng))

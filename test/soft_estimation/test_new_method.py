@@ -1,4 +1,4 @@
-"""An identification method from outside the package: one entry in the table, and `identify` and its command have it."""
+"""An identification method from outside the package: one entry in the table; `identify` and its command offer it."""
 
 from __future__ import annotations
 

@@ -17,25 +17,25 @@ def arm() -> sd.Robot:
 
 @pytest.fixture(scope='module')
 def run() -> Run:
-    return record(4.5, 300)  # the default parameters were not chosen with this seed
+    return record(4.5, 300)  # the default parameters were not tuned on this seed
 
 
 @pytest.mark.parametrize(
     ('kinds', 'q', 'qd'), [({'vive'}, 0.02, 0.15), ({'fiber'}, 0.015, 0.15), ({'ft'}, 0.04, 0.2)]
 )
 def test_any_sensors_give_the_state(arm: sd.Robot, run: Run, kinds: set[str], q: float, qd: float) -> None:
-    """Limits [rad], [rad/s] are about twice what was seen."""
+    """The limits [rad], [rad/s] are about twice the measured errors."""
     of_filter, of_differentiator = of_sensors(arm, [run], kinds)
     assert of_filter.q < q
     assert of_filter.qd < qd
-    assert (of_differentiator is not None) == (kinds == {'fiber'})  # of the others not every segment shows
+    assert (of_differentiator is not None) == (kinds == {'fiber'})  # others miss segments
     if of_differentiator is not None:
         assert of_filter.q < 0.6 * of_differentiator.q
         assert of_filter.qd < 0.3 * of_differentiator.qd
 
 
 def test_more_sensors_are_not_worse(arm: sd.Robot, run: Run) -> None:
-    """Than motion capture alone, give or take a tenth: one run."""
+    """At most a tenth worse than motion capture alone, in a single run."""
     best, _ = of_sensors(arm, [run], {'mocap'})
     every, _ = of_sensors(arm, [run], {'mocap', 'vive', 'fiber', 'ft'})
     assert every.q < 1.1 * best.q

@@ -1,4 +1,4 @@
-"""Square plates that motion capture takes for themselves turned by half: their normals come back all the same."""
+"""Square plates that motion capture confuses with themselves rotated by 180 degrees: normals are recovered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AXIS = np.array([0.006, -0.005, 1.0]) / math.hypot(0.006, 0.005, 1.0)
 
 
 def swing(flips: int) -> tuple[Rotation, np.ndarray]:
-    """A plate that swings by half a radian, and the same with some samples flipped about AXIS."""
+    """A plate that swings by half a radian, and the same plate with some samples flipped about AXIS."""
     t, flipped = np.arange(0.0, 20.0, 0.03), np.zeros(667, bool)
     flipped[50 : 50 + 20 * flips : 20] = True
     true = Rotation.from_euler('y', 0.5 * np.sin(t)[:, None])
@@ -24,7 +24,7 @@ def swing(flips: int) -> tuple[Rotation, np.ndarray]:
 
 def test_the_axis_of_the_flips_is_the_normal_that_they_leave_where_it_is() -> None:
     true, R = swing(20)
-    assert flip_axis(R) == pytest.approx(AXIS, abs=1e-3)  # the plate turns by 15 mrad between samples
+    assert flip_axis(R) == pytest.approx(AXIS, abs=1e-3)  # the plate rotates by 15 mrad between samples
     normals = R @ flip_axis(R)
     assert np.abs(normals - true.apply(AXIS)).max() < 2e-3
     of_z = np.linalg.norm(R[:, :, 2] - true.as_matrix()[:, :, 2], axis=1)

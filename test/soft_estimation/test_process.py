@@ -1,4 +1,4 @@
-"""The process of the filter: what it says of the base wrench is what the dynamics say, with the right derivatives."""
+"""The filter's process model: its base wrench agrees with the dynamics, with exact derivatives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_base_wrench_and_its_slopes(name: str) -> None:
     process, unpressurised = Process(robot, ProcessNoise()), np.zeros(len(robot.chamber_names))
     n, spread = robot.nq, np.full(robot.nq, 0.15)
     if name == 'floating_actuator':
-        spread[:6], spread[6:] = 0.4, 0.005  # a base that stands askew
+        spread[:6], spread[6:] = 0.4, 0.005  # a tilted base
     x = np.concatenate(
         [robot.rest + spread * random.normal(size=n), 0.05 * random.normal(size=process.size - n)]
     )

@@ -1,4 +1,4 @@
-"""The model-based filter when a busy machine, a slow device or a fault lets few samples through."""
+"""The model-based filter with few samples, due to a busy machine, a slow device or a fault."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from soft_dynamics.geometry.se3 import pose_from_rpy
 from soft_estimation.kalman.model_filter import ModelFilter
 from tools.made_bag import driven
 
-DENSE, SOON = 0.01, 0.002  # [s] between samples of a quick machine; from a sample to the state after it
+DENSE, SOON = 0.01, 0.002  # [s] between samples of a fast machine; from a sample to its state
 NEAR = 0.05  # [rad]
 
 
@@ -21,7 +21,7 @@ def arm() -> sd.Robot:
 
 
 class Motion:
-    """The arm driven by pressures that change all the time, and its plates with 0.1 mrad of noise."""
+    """The arm under pressures that change all the time; its plates have 0.1 mrad of noise."""
 
     def __init__(self, arm: sd.Robot) -> None:
         self._arm, self._run, self._rng = arm, driven(arm, 6.0, 200.0), np.random.default_rng(0)
@@ -45,7 +45,7 @@ def motion(arm: sd.Robot) -> Motion:
 
 
 def settled(arm: sd.Robot, motion: Motion, has_pressure: bool = True) -> ModelFilter:
-    """A filter that has followed two seconds of samples."""
+    """A filter that has processed two seconds of samples."""
     f = ModelFilter(arm)
     for t in np.arange(0.0, 2.0, DENSE):
         if has_pressure:
@@ -60,7 +60,7 @@ def settled(arm: sd.Robot, motion: Motion, has_pressure: bool = True) -> ModelFi
 def test_samples_that_come_rarely_are_believed(
     arm: sd.Robot, motion: Motion, period: float, has_pressure: bool
 ) -> None:
-    """Between them the pressures, which nobody hears, take the arm anywhere."""
+    """Between samples, pressures that the filter does not receive move the arm anywhere."""
     f = settled(arm, motion, has_pressure)
     for t in np.arange(2.0 + period, 6.0, period):
         if has_pressure:
@@ -71,7 +71,7 @@ def test_samples_that_come_rarely_are_believed(
 
 
 def test_a_state_knows_that_its_pressures_are_old(arm: sd.Robot, motion: Motion) -> None:
-    """Half a second of prediction with and without them: its error is within its bounds both times."""
+    """Half a second of prediction with and without pressures: the error is within its bounds both times."""
     late = np.arange(2.0, 2.5, DENSE)
     sigma = {}
     for is_heard in (True, False):
@@ -87,7 +87,7 @@ def test_a_state_knows_that_its_pressures_are_old(arm: sd.Robot, motion: Motion)
 
 
 def test_a_lost_arm_is_found_again_from_poses_that_come_rarely(arm: sd.Robot, motion: Motion) -> None:
-    """Its pressures are heard all the time and do not explain why it is elsewhere."""
+    """The filter receives all pressures, and they do not explain the new position."""
     f, elsewhere = settled(arm, motion), np.tile([0.9, -0.8], 4)
     for t in np.arange(2.0, 3.2, DENSE):
         f.feed_pressure(t, motion.pressure(2.0))
@@ -100,7 +100,7 @@ def test_a_lost_arm_is_found_again_from_poses_that_come_rarely(arm: sd.Robot, mo
 
 
 def test_pressures_that_are_heard_again_do_not_count_twice(arm: sd.Robot, motion: Motion) -> None:
-    """While they were not heard, the unknown force stood for them."""
+    """While they were missing, the unknown force accounted for them."""
     f = settled(arm, motion)
     for k, t in enumerate(np.arange(2.0, 5.0, DENSE)):
         if t > 4.2:

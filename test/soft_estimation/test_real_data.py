@@ -58,7 +58,7 @@ def test_disks_of_the_trunk_tell_its_bends() -> None:
 
 
 def test_the_trunk_follows_its_motors() -> None:
-    """Disks and motors are of the same times; the fit itself takes a minute and is the command's."""
+    """Disks and motors share time stamps; the fit itself takes a minute, so only the command runs it."""
     seen = asl_trunk.recorded(TRUNK).part(0.0, 20.0)
     assert np.all(bar_error(seen, seen, range(6)) < 0.5 * seen.q.std(0))
     assert np.all(np.isfinite(asl_trunk.free_run_error(load_description(asl_trunk.ROBOT), seen)))

@@ -1,4 +1,4 @@
-"""Recordings: a bag of a known motion is read as that motion, and whatever is wrong with it gives one line."""
+"""Recordings: a bag of a known motion is read as that motion, and any mistake in it gives one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model-based filter on a whole arm: sets of poses, exact wrench, and a robot that is not where it was."""
+"""The model-based filter on a whole arm: sets of poses, exact wrench, and a displaced robot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def arm() -> sd.Robot:
 def plates(
     arm: sd.Robot, q: np.ndarray, rng: np.random.Generator, moved: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
-    """X_WS of all plates with noise; `moved` is where the whole rig was taken."""
+    """X_WS of all plates with noise; `moved` is the displacement of the whole rig."""
     mount = pose_from_rpy(arm.description.mount.position, arm.description.mount.rpy)
     out = {}
     for name, X_MF in zip(PLATES, arm.forward_kinematics(q), strict=True):
@@ -41,7 +41,7 @@ def feed(arm: sd.Robot, f: ModelFilter, times: Any, q: np.ndarray, **where: Any)
 
 
 def test_a_set_of_poses_is_worth_as_much_as_its_poses(arm: sd.Robot) -> None:
-    """Also at the start, which is far, and with one of them wrong."""
+    """Also at the start, far from the prior, and with one wrong pose."""
     one, many = ModelFilter(arm), ModelFilter(arm)
     rng = np.random.default_rng(1)
     for k, t in enumerate(np.arange(0.0, 0.1, 0.01)):
@@ -85,7 +85,7 @@ def test_forces_that_count_as_constant_are(name: str) -> None:
 
 
 def test_a_robot_that_is_suddenly_elsewhere_is_found_and_followed(arm: sd.Robot) -> None:
-    """It is held where the model would spring back at once, without pressure."""
+    """The robot is held at a pose that the model without pressure would leave at once."""
     f = ModelFilter(arm)
     feed(arm, f, np.arange(0.0, 0.3, 0.01), 0.1 * BENT)
     assert f.resets == 0
@@ -98,7 +98,7 @@ def test_a_robot_that_is_suddenly_elsewhere_is_found_and_followed(arm: sd.Robot)
 
 @pytest.mark.parametrize('seed', range(6))
 def test_poses_without_order_do_not_move_the_state(arm: sd.Robot, seed: int) -> None:
-    """For half a second every pose is somewhere else, each time where a robot could be."""
+    """For half a second every pose is elsewhere, each time at a place that the robot could reach."""
     f, rng = ModelFilter(arm), np.random.default_rng(seed)
     feed(arm, f, np.arange(0.0, 0.3, 0.01), np.zeros(8))
     for t in np.arange(0.3, 0.8, 0.01):
@@ -107,11 +107,11 @@ def test_poses_without_order_do_not_move_the_state(arm: sd.Robot, seed: int) -> 
     assert f.resets == 0
     feed(arm, f, np.arange(0.8, 0.85, 0.01), np.zeros(8))
     assert np.abs(f.belief().x[:8]).max() < 5e-3
-    assert f.innovations['plate4'].rejected == 52  # and the first two that are right
+    assert f.innovations['plate4'].rejected == 52  # and the first two right ones
 
 
 def test_poses_of_a_robot_that_is_too_fast_are_not_followed(arm: sd.Robot) -> None:
-    """They lie on one line, at 30 rad/s; believed are 15."""
+    """The poses lie on one line, at 30 rad/s; the filter accepts up to 15."""
     for spread, is_believed in ((5.0, False), (15.0, True)):
         config = FilterConfig(recovery_time=0.05, start_rate_spread=spread)
         f, rng = ModelFilter(arm, config), np.random.default_rng(5)
@@ -127,7 +127,7 @@ def test_a_rig_that_was_moved_as_a_whole_does_not_bend_the_robot(arm: sd.Robot) 
     feed(arm, f, np.arange(0.0, 0.2, 0.01), 0.1 * BENT, moved=moved)  # from the start
     assert f.innovations['plate4'].rejected == 0
     assert f.belief().x[:8] == pytest.approx(0.1 * BENT, abs=5e-3)
-    feed(arm, f, np.arange(0.2, 0.5, 0.01), 0.1 * BENT)  # and back, while it runs
+    feed(arm, f, np.arange(0.2, 0.5, 0.01), 0.1 * BENT)  # and back, while the filter runs
     assert f.belief().x[:8] == pytest.approx(0.1 * BENT, abs=5e-3)
 
 

@@ -1,4 +1,4 @@
-"""Which samples enter, who leads and when a state is due, told by times alone."""
+"""Which samples enter, which sensor leads and when a state is due, by times alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def scheduler(rate: float = 100.0, sensor_rate: float = 100.0, at_samples: bool 
 
 
 def told(s: Scheduler, stamp_ms: float, name: str = 'mocap', now_ms: float | None = None) -> list[float]:
-    """Times [ms] of the samples whose turn it is after one with this stamp."""
+    """Times [ms] of the samples that are due after one with this stamp."""
     stamp_ns = START_NS + round(stamp_ms * MS)
     now_ns = stamp_ns if now_ms is None else START_NS + round(now_ms * MS)
     return [round(1e3 * ready.t, 6) for ready in s.add(Sample(name, name, stamp_ns, None), now_ns)]
@@ -35,7 +35,7 @@ def test_each_sensor_is_thinned_to_its_rate_by_itself() -> None:
     entered = {name: sum(len(told(s, k, name)) for k in range(1000)) for name in ('mocap', 'ft')}
     assert entered['mocap'] == pytest.approx(
         100, abs=12
-    )  # and what the first tenth of a second may make up for
+    )  # plus what the first tenth of a second may catch up on
     assert entered['ft'] == entered['mocap']
 
 
@@ -69,7 +69,7 @@ def test_a_state_is_due_with_the_leader_at_the_rate_at_most() -> None:
 
 def test_a_state_is_overdue_a_while_after_the_last() -> None:
     s = scheduler(rate=100.0)
-    assert not s.is_overdue(START_NS)  # nothing was heard yet
+    assert not s.is_overdue(START_NS)  # no sample has arrived yet
     told(s, 0.0)
     assert s.is_overdue(START_NS)
     s.asked = 0.0

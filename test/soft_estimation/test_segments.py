@@ -1,4 +1,4 @@
-"""Each inverse against the closed forward kinematics of its model, written here from the papers."""
+"""Each inverse against the closed-form forward kinematics of its model, written here from the papers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ PSI = st.one_of(
 
 
 def seen_from_afar(X_BT: np.ndarray, seed: int) -> np.ndarray:
-    """X_BT from two poses in the world, which rounds all its numbers as those of 1 are."""
+    """X_BT from two poses in the world, all of whose numbers are rounded like those of size 1."""
     rng = np.random.default_rng(seed)
     X_WB = transform(Rotation.random(random_state=rng).as_matrix(), rng.uniform(-1.0, 1.0, 3))
     return np.asarray(inverse(X_WB) @ (X_WB @ X_BT))
@@ -96,7 +96,7 @@ def test_arc_comes_back_from_its_tip_pose_and_from_its_tip_position(u: float, v:
 
 @given(st.floats(-3.1, 3.1), SMALL, st.integers(0, 999))
 def test_an_arc_next_to_half_a_turn_keeps_its_plane(direction: float, beyond: float, seed: int) -> None:
-    """Where the last digits of R alone would tell the twist from the direction of the bend."""
+    """Where the last digits of R alone would separate the twist from the direction of the bend."""
     phi = math.pi + beyond
     u, v = phi * math.cos(direction), phi * math.sin(direction)
     X = seen_from_afar(arc(u, v, 0.2), seed)
@@ -144,7 +144,7 @@ def test_links_come_back_next_to_the_folded_pose(short: float, aside: float) -> 
 
 @given(TURN, PSI, TURN, st.tuples(*[st.floats(-0.1, 0.1)] * 3))
 def test_the_angles_of_a_base_come_back(a: float, b: float, c: float, step: tuple[float, ...]) -> None:
-    """As those of a disc: to 1e-9 at 4e-6 from where the first and the third turn about one axis, the pose anywhere."""
+    """For discs: to 1e-9 from 4e-6 away from the pose where the first and third axes align, in any world pose."""
     R, clear = Rotation.from_euler('XYZ', [a, b, c]).as_matrix(), abs(math.cos(b))
     (found,) = base_angles(R[None], np.add([a, b, c], step))
     again = Rotation.from_euler('XYZ', found).as_matrix()
@@ -161,7 +161,7 @@ def test_unequal_links_come_back_next_to_the_straight_pose(bend: float) -> None:
 
 
 def test_rounding_and_noise_of_a_straight_pose_leave_sensible_links() -> None:
-    """The pose comes from two poses in the world: exact but for rounding, in single precision, or measured."""
+    """The pose comes from two world poses: exact to rounding, in single precision, or measured."""
     rng = np.random.default_rng(2)
     for size, limit in ((0.0, 1e-6), (1e-7, 0.07), (1e-3, 0.07)):
         for _ in range(50):
@@ -202,7 +202,7 @@ def clearance(angles: np.ndarray) -> float:
 def test_the_pose_of_a_disc_comes_back_to_the_last_digit_near_whatever_angles(
     angles: np.ndarray, near: tuple[float, ...], axis_angle: bool
 ) -> None:
-    """Into all singular poses. A slant that may be rounding is not followed: alpha and phi are those of `near`."""
+    """Into all singular poses. A tilt within rounding is ignored: alpha and phi stay at `near`."""
     X = disc(angles, 0.4, axis_angle)
     fit = disc_from_pose(X, 0.4, near, axis_angle)
     unknown = clearance(angles) < 2.0 * ROUNDING
@@ -223,7 +223,7 @@ def test_the_angles_of_a_disc_come_back_wherever_doubles_tell_them(
 
 @pytest.mark.parametrize('axis_angle', [True, False])
 def test_what_a_singular_pose_does_not_tell_is_as_before(axis_angle: bool) -> None:
-    """Straight alpha, at psi = +-pi/2 phi; what is left of gamma makes the pose right."""
+    """alpha stays when straight, phi at psi = +-pi/2; the rest of gamma makes the pose right."""
     for beta, psi, near in itertools.product(
         (0.0, math.pi), (-0.5 * math.pi, 0.3, 0.5 * math.pi), (np.zeros(5), np.full(5, 0.2))
     ):

@@ -1,4 +1,4 @@
-"""When the shape was seen last: samples that come too late or are refused do not count."""
+"""When the shape was last observed: late or rejected samples do not count."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def make(arm: sd.Robot, method: str) -> Any:
 
 
 def plates(arm: sd.Robot, q: float = 0.1, off: float = 0.0) -> dict[str, np.ndarray]:
-    """Poses of the plates; all but that of the base are off by so much [m]."""
+    """Poses of the plates; all but that of the base are off by this much [m]."""
     mount = pose_from_rpy(arm.description.mount.position, arm.description.mount.rpy)
     X_WF = mount @ arm.forward_kinematics(np.full(arm.nq, q))
     X_WF[1:, :3, 3] += off
@@ -62,8 +62,8 @@ def test_poses_that_are_left_out_do_not(arm: sd.Robot, method: str, late: float,
         estimator.feed_poses(k * STEP - late, plates(arm, 0.4, off))
         estimator.estimate(k * STEP)
     assert estimator.shown_at == pytest.approx(before, abs=2 * STEP)
-    assert estimator.tally[1] > 90 * (4 if off else 1)  # a set that comes too late counts once
-    assert estimator.tally[0] - let_in <= 100  # the base is where it was
+    assert estimator.tally[1] > 90 * (4 if off else 1)  # a late set counts once
+    assert estimator.tally[0] - let_in <= 100  # the base has not moved
 
 
 def test_a_wrench_is_let_in_but_shows_no_shape(arm: sd.Robot) -> None:

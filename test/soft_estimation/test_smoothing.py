@@ -1,4 +1,4 @@
-"""The smoothing spline: against scipy's, and as the filter it says it is."""
+"""The smoothing spline: against scipy's, and its frequency response."""
 
 from __future__ import annotations
 

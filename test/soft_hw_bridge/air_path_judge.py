@@ -1,7 +1,7 @@
-"""What must hold in the air path, whatever happens: the judge of the state machines of test_air_path*.py.
+"""Judge of the state machines in test_air_path*.py: checks the invariants of the air path.
 
-It notes what was commanded and looks at each write that the fake terminal has applied. docs/safety.md has the table of
-the invariants I1 to I15; each is named where it is checked.
+It records the commands and checks every write that the fake terminal applies. docs/safety.md has the table of the
+invariants I1 to I15; each check names its invariant.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from soft_hw_bridge.pressure.stream import PressureStream
 
 
 class AirPathJudge(RuleBasedStateMachine):
-    """A stream that drives a fake terminal, and what holds for each of its writes."""
+    """A stream that drives a fake terminal, with the invariants of its writes."""
 
     lateness = 0.5  # of the watchdog's time, from the decision to the last check before the kernel
-    under_way = 0.0  # [s] after a cycle, until what it has sent was answered
+    under_way = 0.0  # [s] after a cycle, until the answer to its last message
     world: World
     limits: PressureLimits
     terminal: Any
@@ -33,20 +33,20 @@ class AirPathJudge(RuleBasedStateMachine):
 
     def start_state(self) -> None:
         self.cycle = self.limits.cycle
-        self.judged = 0  # how many applied writes were looked at
-        self.late = 0  # the hole: writes delayed beyond the lease after their last check
+        self.judged = 0  # number of applied writes that were checked
+        self.late = 0  # known gap: writes delayed beyond the lease after their last check
         self.commanded_t = self.near_zero_t = -math.inf
         self.disarmed_t = self.armed_t = self.world.boot
         self.armed = self.stopped = False
         self.stopped_t = -math.inf
         self.sequences = [1000, 1_000_000]  # of two publishers
-        self.master: int | None = None  # which of them is followed
-        self.gives_way = False  # the master has declared that it gives way
-        self.rivals_t: float | None = None  # since when two publishers have commanded
+        self.master: int | None = None  # the publisher that is followed
+        self.gives_way = False  # the master has declared a hand-over
+        self.rivals_t: float | None = None  # start of the time in which two publishers command
         self.closed = False
         self.lying = False
 
-    # ---- what must hold ------------------------------------------------------------------------------------------
+    # ---- invariants ----------------------------------------------------------------------------------------------
 
     def poll(self) -> Any:
         before, started = len(self.terminal.applied), self.world.boot
@@ -59,7 +59,7 @@ class AirPathJudge(RuleBasedStateMachine):
         return self.stream.status()
 
     def vented_in_time(self, t: float) -> None:
-        """I3 and I6, at the end of a cycle that nothing held up."""
+        """I3 and I6, at the end of a cycle without delays."""
         ramp = self.limits.ramp_time + 4.0 * self.cycle
         followed_t = self.commanded_t if self.rivals_t is None else min(self.commanded_t, self.rivals_t)
         silent = t - followed_t > self.limits.command_timeout + ramp
@@ -68,7 +68,7 @@ class AirPathJudge(RuleBasedStateMachine):
             assert not self.filled(), (silent, disarmed, self.terminal.setpoints())
 
     def judged_all_on_time(self, duration: float) -> bool:
-        """Whether the bridge had its cycles all this time; the ramp takes longer for one that is held up."""
+        """Return whether the bridge ran all its cycles in this time; a delayed bridge needs longer for the ramp."""
         t = self.world.boot
         recent = itertools.takewhile(
             lambda a: a.t >= t - duration - self.cycle, reversed(self.terminal.applied)
@@ -112,7 +112,7 @@ class AirPathJudge(RuleBasedStateMachine):
             assert over.max() <= self.limits.ahead + 1.5 * self.terminal.scale, ('I11', applied)
 
     def is_exempt(self, applied: Applied) -> bool:
-        """Whether this is the hole: delayed after its last check, until the device had vented by itself."""
+        """Return whether this write is in the known gap: delayed after its last check until the device had vented."""
         return applied.tripped_t >= applied.sent_t or applied.t - applied.sent_t > self.watchdog
 
     def poll_for(self, duration: float) -> None:
@@ -131,7 +131,7 @@ class AirPathJudge(RuleBasedStateMachine):
         decided_t: float = math.inf,
         heard_t: float = math.inf,
     ) -> None:
-        """A publisher commands what was decided `age` seconds ago by the wall clock; note what may be followed."""
+        """Publish a command decided `age` seconds ago by the wall clock, and record what the stream may follow."""
         self.sequences[publisher] += 1
         now_ns = self.world.now_ns()
         stamp_ns, number = now_ns - round(age * 1e9), self.sequences[publisher]
@@ -163,11 +163,11 @@ class AirPathJudge(RuleBasedStateMachine):
         return max(map(abs, self.terminal.setpoints())) > self.terminal.scale
 
     def is_open(self) -> bool:
-        """Whether all is well and nothing is planned to happen."""
+        """Return whether the stream is healthy and no fault is planned."""
         quiet = not self.planned() and self.terminal.listening
         return quiet and not self.stream.error
 
     def planned(self) -> float:
-        """Seconds of pauses and delays that are still to come."""
+        """Return the remaining seconds of planned pauses and delays."""
         queues = [*self.world.pauses.values(), self.terminal.requests.delays, self.terminal.answers.delays]
         return sum(x for queue in queues for x in queue)

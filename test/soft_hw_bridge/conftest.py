@@ -1,4 +1,4 @@
-"""What several devices are tested with; lets the tests of this folder import what lies beside them."""
+"""Fixtures for several devices; also puts this folder on the import path."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ collect_ignore = [] if os.environ.get('SOFT_ROBOT_LONG') else ['test_air_path_mu
 
 @pytest.fixture
 def known(monkeypatch):
-    """The hosts that have an address, by name: none until the test says so."""
+    """Map host names to addresses; empty until the test fills it."""
     known = {}
 
     def look_up(name):

@@ -1,4 +1,4 @@
-"""The compiled reference firmware with valves and chambers, on a serial line in a world of its own time."""
+"""The compiled reference firmware with valves and chambers, on a serial line in simulated time."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ CODEC = BinaryCodec()
 
 
 class FakeNode:
-    """A microcontroller whose epochs begin with the same number after each reset: a bad source, and a hard case."""
+    """A microcontroller that starts with the same epoch after each reset, the worst source of epochs."""
 
-    scale = 1.0  # [Pa] of a count
+    scale = 1.0  # [Pa] per count
 
     def __init__(self, world: World, valves: int, lag: float, t_us: int) -> None:
         self.world, self.valves, self.lag = world, valves, lag
         self.firmware = Firmware(valves)
         self._begin(t_us)
-        self.pressure = np.zeros(valves)  # [Pa] what the chambers have
-        self.lie: Any = lambda pressure: pressure  # what the sensors make of it
-        self.reads: dict[int, tuple[float, tuple[float, ...]]] = {}  # when, and what [Pa], was told, by t_us
+        self.pressure = np.zeros(valves)  # [Pa] true chamber pressures
+        self.lie: Any = lambda pressure: pressure  # sensor readings of them
+        self.reads: dict[int, tuple[float, tuple[float, ...]]] = {}  # by t_us: time sent, set points [Pa]
         self.applied: list[Applied] = []
-        self.ages: list[float] = []  # [s] of the measurements that these follow from
-        self.oldest = 0.0  # [s] of the measurements that set points followed from when they were sent
+        self.ages: list[float] = []  # [s] times of the measurements on which these set points are based
+        self.oldest = 0.0  # [s] of the measurements on which set points were based when sent
         self.contact_t = self.moved_t = world.boot
         self.tripped_t = self.zero_read_t = -math.inf
         self.requests, self.answers = Way(), Way()
-        self.noise: deque[int] = deque()  # which byte of each of the next messages to it is damaged; 0: none
+        self.noise: deque[int] = deque()  # damaged byte of each of the next messages to it; 0: none
         self.listening = True
         self.connections = 0
         self.damage: Any = lambda answer: answer
@@ -43,16 +43,16 @@ class FakeNode:
     # ---- the plant -----------------------------------------------------------------------------------------------
 
     def setpoints(self) -> tuple[float, ...]:
-        """What the valves are told [Pa], at this moment."""
+        """Current set points of the valves [Pa]."""
         self.advance()
         return tuple(map(float, self.firmware.valves))
 
     def watchdog(self) -> float:
-        """Return the seconds without set points after which it vents."""
+        """Return the time without set points [s] after which it vents."""
         return WATCHDOG_S
 
     def advance(self) -> None:
-        """Let time pass up to now."""
+        """Advance the plant to the current time."""
         self._flow(min(self.contact_t + WATCHDOG_S, self.world.boot))
         was_filled = any(self.firmware.valves)
         self.firmware.feed(b'', self._now_us())
@@ -61,12 +61,12 @@ class FakeNode:
         self._flow(self.world.boot)
 
     def trip(self) -> None:
-        """Vent, as it does when the hardware has failed; nobody hears it."""
+        """Vent, as after a hardware failure, without a message to the host."""
         self.firmware.fail(1)
         self.tripped_t = self.world.boot
 
     def reset(self) -> None:
-        """Start again with the link up; its clock begins at zero."""
+        """Reset with the link up; the device clock restarts at zero."""
         self._begin(0)
         self.tripped_t = self.world.boot
 
@@ -92,13 +92,13 @@ class FakeNode:
         return FakePort(self)
 
     def answer(self, data: bytes, sent_t: float, connection: int) -> bytes:
-        """Take bytes of a master; the answer."""
+        """Take bytes from a master; return the answer."""
         before, count = self.setpoints(), self.firmware.times_set
         told = self.lie(self.pressure)
         self.firmware.measure([round(min(max(p, -1e9), 1e9)) for p in told.tolist()])
         answer = self.firmware.feed(data, self._now_us())
         messages = MessageStream(CODEC).feed(data)
-        assert messages or self.firmware.times_set == count, 'it obeyed a damaged message'
+        assert messages or self.firmware.times_set == count, 'accepted a damaged message'
         for message in messages:
             if message.kind == 'S' and self.firmware.times_set > count:
                 self.contact_t = self.world.boot
@@ -114,12 +114,12 @@ class FakeNode:
         return answer
 
     def ask(self) -> Message:
-        """Ask as another master does."""
+        """Send a request as another master would."""
         data = self.firmware.feed(CODEC.encode(Message('Q', (0,))), self._now_us())
         return MessageStream(CODEC).feed(data)[0]
 
     def intrude(self, values: tuple[int, ...] | None) -> None:
-        """Send what follows, as a master does that has listened; or vent, as one that has just opened the port."""
+        """Send set points as a listening master would, or vent as a master that has just opened the port."""
         self.advance()
         epoch, _, t_us, sequence = self.ask().head
         message = Message('V', (12345,))
@@ -138,14 +138,14 @@ class FakeNode:
         self.ages.append(self.world.boot - read_t)
 
     def let_go(self, data: bytes) -> None:
-        """Note what is sent to it."""
+        """Record the messages sent to it."""
         for message in MessageStream(CODEC).feed(data):
             if message.kind == 'S':
                 self.oldest = max(self.oldest, self.world.boot - self.reads[message.head[2]][0])
 
 
 class FakePort:
-    """One opened port; what it has sent is under way even when it is closed."""
+    """One opened port; bytes that it has sent still arrive after it is closed."""
 
     def __init__(self, node: FakeNode) -> None:
         self._node, self._world, self._number = node, node.world, node.connections

@@ -1,7 +1,7 @@
-"""A valve terminal behind Modbus TCP in a world of its own time: for tests of everything that can happen on the way.
+"""A simulated valve terminal behind Modbus TCP, for tests of network and scheduling faults.
 
-Time moves only where something waits: the stream's sleep, a socket's recv, and pauses that a test plans. So a pause can
-be put at every point at which the real process can be stopped, and a message can be held, dropped or delivered late.
+Time advances only during waits: the stream's sleep, a socket's recv, and pauses that a test plans. So a test can pause
+the process at every point where the kernel could stop it, and can hold, drop or delay any message.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ READ, WRITE = 3, 16
 
 
 class Applied(NamedTuple):
-    """A write of set points that the terminal took."""
+    """A write of set points that the terminal applied."""
 
     t: float  # when
-    sent_t: float  # when the client let it go, just after its last check
+    sent_t: float  # when the client sent it, just after its last check
     connection: int
     is_newest: bool  # connection at that time
     before: tuple[float, ...]  # [Pa] of all valves
     after: tuple[float, ...]
-    tripped_t: float  # when the terminal had last taken its set points away
+    tripped_t: float  # when the terminal had last cleared its set points
     zero_read_t: float  # when its set points were first read as zero after that
     read: tuple[float, ...]  # [Pa] pressures as last read
 
 
 class World:
-    """Clocks, a queue of what is under way, and the pauses that are planned."""
+    """Simulated clocks, messages in transit, and planned pauses."""
 
     def __init__(self) -> None:
-        self.boot = 1000.0  # true time; runs in suspend too
+        self.boot = 1000.0  # true time; continues during suspend
         self.wall_offset = 1.7e9
         self.pauses: dict[str, deque[float]] = {}
         self.paused_at: dict[str, float] = {}
@@ -56,7 +56,7 @@ class World:
         self.run_until(self.boot + max(duration, 0.0))
 
     def point(self, name: str) -> None:
-        """A place at which the process may be stopped; a planned pause happens here."""
+        """Run a planned pause, if one is due at this point."""
         planned = self.pauses.get(name)
         if planned:
             self.run_until(self.boot + planned.popleft())
@@ -72,7 +72,7 @@ class World:
         self.boot = max(self.boot, t)
 
     def next_event(self, limit: float) -> bool:
-        """Move to the next event, or to the limit; False if that came first."""
+        """Advance to the next event or to the limit; return False if the limit came first."""
         if self._events and self._events[0][0] <= limit:
             self.run_until(self._events[0][0])
             return True
@@ -82,7 +82,7 @@ class World:
 
 @dataclass
 class Way:
-    """What happens to the next messages in one direction."""
+    """Fault of the next messages in one direction."""
 
     delays: deque[float] = field(default_factory=deque)  # [s]; infinite: dropped
 
@@ -91,9 +91,9 @@ class Way:
 
 
 class FakeTerminal:
-    """Set points, measurements, a watchdog and valves; it neither latches nor discards unless `app` is given.
+    """Set points, measurements, watchdog and valves; latches and discards only if `app` is given.
 
-    app: register of an application word: set points have an effect only while it is 1, and the watchdog clears it.
+    app: register of an application word: set points act only while it is 1, and the watchdog clears it.
     """
 
     def __init__(
@@ -113,15 +113,15 @@ class FakeTerminal:
         self.registers |= {100 + k: self.zero for k in range(valves)} | {200: 0}
         if app is not None:
             self.registers[app] = 0
-        self.pressure = np.zeros(valves)  # [Pa] what the chambers have
-        self.lie: Any = lambda pressure: pressure  # what the sensors make of it
+        self.pressure = np.zeros(valves)  # [Pa] true chamber pressures
+        self.lie: Any = lambda pressure: pressure  # sensor readings of them
         self.read_pressure = np.zeros(valves)  # [Pa] as last read
         self.applied: list[Applied] = []
         self.contact_t = world.boot
         self.moved_t = world.boot
-        self.tripped_t = -np.inf  # when the set points were last taken away
+        self.tripped_t = -np.inf  # when the set points were last cleared
         self.trips = 0
-        self.zero_read_t = -np.inf  # first read of zero after that
+        self.zero_read_t = -np.inf  # when they were first read as zero after that
         self.requests, self.answers = Way(), Way()
         self.listening = True
         self.connections = 0
@@ -130,16 +130,16 @@ class FakeTerminal:
     # ---- the plant -----------------------------------------------------------------------------------------------
 
     def setpoints(self) -> tuple[float, ...]:
-        """What the valves are told [Pa] above ambient, at this moment."""
+        """Current set points of the valves [Pa], above ambient."""
         self.advance()
         return tuple(self._told())
 
     def watchdog(self) -> float:
-        """Return the seconds without contact after which it vents by itself; 0: it does not."""
+        """Return the time without contact [s] after which it vents; 0: never."""
         return self.registers[200] / 1000
 
     def advance(self) -> None:
-        """Let time pass up to now: the watchdog acts when its time is over."""
+        """Advance the plant; the watchdog vents when it expires."""
         watchdog = self.watchdog()
         if watchdog and self.world.boot > self.contact_t + watchdog and self._is_filled():
             self._flow(self.contact_t + watchdog)
@@ -147,8 +147,8 @@ class FakeTerminal:
         self._flow(self.world.boot)
 
     def trip(self) -> None:
-        """Vent: all outputs fall to zero."""
-        if self._is_filled():  # else nothing is taken away
+        """Vent: all outputs go to zero."""
+        if self._is_filled():  # otherwise the set points stay
             self.tripped_t = self.world.boot
         for k in range(self.valves):
             self.registers[k] = self.zero
@@ -157,12 +157,12 @@ class FakeTerminal:
         self.trips += 1
 
     def reset(self) -> None:
-        """Start again with the link up: outputs and watchdog are as from the factory."""
+        """Restart with the link up: outputs and watchdog have factory values."""
         self.trip()
         self.registers[200] = 0
 
     def confirm_zero(self) -> None:
-        """Its set points are read as zero."""
+        """Note that its set points were read as zero."""
         if self.zero_read_t <= self.tripped_t:
             self.zero_read_t = self.world.boot
 
@@ -191,7 +191,7 @@ class FakeTerminal:
         return FakeSocket(self, self.connections)
 
     def answer(self, request: bytes, sent_t: float, connection: int) -> bytes:
-        """Take a request of a master; the answer."""
+        """Take a request from a master; return the answer."""
         self.advance()
         self.contact_t = self.world.boot
         transaction, _, _, unit, function, address, count = struct.unpack_from('>HHHBBHH', request)
@@ -209,7 +209,7 @@ class FakeTerminal:
         return struct.pack('>HHHBBHH', transaction, 0, 6, unit, function, address, count)
 
     def write(self, places: range, words: tuple[int, ...], sent_t: float, connection: int) -> None:
-        """Set registers, whoever asks for it."""
+        """Set registers, for any master."""
         before = self.setpoints()
         self.registers |= dict(zip(places, words, strict=True))
         if places.start < self.valves:
@@ -229,7 +229,7 @@ class FakeTerminal:
 
 
 class FakeSocket:
-    """One connection; what it has sent is under way even when it is closed."""
+    """One connection; bytes that it has sent still arrive after it is closed."""
 
     def __init__(self, terminal: FakeTerminal, number: int) -> None:
         self._terminal, self._world, self.number = terminal, terminal.world, number

@@ -1,4 +1,4 @@
-"""The reference firmware, compiled for this computer."""
+"""The reference firmware, compiled for the host."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / 'soft_hw_bridge' / 'pressure' / 'firmware'
 WARNINGS = ('-std=c99', '-pedantic', '-Wall', '-Wextra', '-Wconversion', '-Werror')
 U32 = 1 << 32
-LOWEST, HIGHEST = -60_000, 300_000  # [Pa] that the valves can do
+LOWEST, HIGHEST = -60_000, 300_000  # [Pa] range of the valves
 
 
 def compile_firmware(target: Path, *options: str) -> Path:
-    """Compile the firmware and the test's hardware; return the result."""
+    """Compile the firmware and the test hardware; return the library."""
     sources = [str(SOURCES / 'pressure_node.c'), str(HERE / 'firmware_host.c')]
     bounds = f'-DNODE_LOWEST={LOWEST}', f'-DNODE_HIGHEST={HIGHEST}'
     command = ['cc', *WARNINGS, *bounds, *options, f'-I{SOURCES}', *sources, '-o', str(target)]
@@ -36,7 +36,7 @@ def _library(channels: int) -> ctypes.CDLL:
 
 
 class Firmware:
-    """The firmware with as many channels, started. There is one at a time for each number of channels."""
+    """The running firmware for a number of channels. Each number of channels has a single instance."""
 
     def __init__(self, channels: int, seed: int = 0, t_us: int = 0) -> None:
         self._library = _library(channels)
@@ -57,28 +57,28 @@ class Firmware:
         self._library.pressure_node_start()
 
     def feed(self, data: bytes, t_us: int) -> bytes:
-        """Let these bytes come at a time of the device's clock; return what it sends."""
+        """Feed these bytes at a time of the device's clock; return its answer."""
         ctypes.memmove(self._in, data, len(data))
         self._in_size.value, self._now.value = len(data), t_us % U32
         self._library.host_feed()
         return ctypes.string_at(self._out, self._out_size.value)
 
     def fail(self, code: int) -> bytes:
-        """Let the hardware fail; return what the firmware sends."""
+        """Make the hardware fail; return the answer of the firmware."""
         self._out_size.value = 0
         self._library.pressure_node_fault(code)
         return ctypes.string_at(self._out, self._out_size.value)
 
     def measure(self, pressure: Sequence[int]) -> None:
-        """Set what the sensors tell [Pa]."""
+        """Set the sensor readings [Pa]."""
         self._sensors[:] = pressure
 
     @property
     def valves(self) -> list[int]:
-        """What the valves are told [Pa]."""
+        """Set points of the valves [Pa]."""
         return list(self._valves)
 
     @property
     def times_set(self) -> int:
-        """How often the valves were set."""
+        """Number of writes to the valves."""
         return self._times_set.value

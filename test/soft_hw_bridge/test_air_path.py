@@ -1,7 +1,7 @@
-"""The air path as a state machine: whatever happens between a command and a valve, nothing inflates without the ramp.
+"""State machine of the air path: no fault between command and valve inflates a chamber without the ramp.
 
-The real stream, guard and devices drive a fake terminal in a world of its own time (fake_valves.py). Here is what
-happens to them; air_path_judge.py has what must hold.
+The real stream, guard and devices drive a fake terminal in simulated time (fake_valves.py). This module injects faults;
+air_path_judge.py checks the invariants.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMES = ['a', 'b', 'c']
 APP = 300
 POINTS = ('sleep', 'compose', 'send', 'sent', 'wait', 'answer', 'decide', 'decided')
 FILLED = st.booleans()
-MOST_CYCLES = 40  # of a rule that fills
+MOST_CYCLES = 40  # of a rule that inflates
 DURATIONS = st.sampled_from([0.001, 0.01, 0.05, 0.12, 0.16, 0.19, 0.21, 0.3, 0.6, 1.1, 3.0])
 PRESSURES = st.lists(
     st.sampled_from([0.0, 1e3, 50e3, 240e3, 300e3, -1e3, -50e3, -90e3]), min_size=CHAMBERS, max_size=CHAMBERS
@@ -49,7 +49,7 @@ NONSENSE = {
 
 
 class AirPath(AirPathJudge):
-    """Modbus: neither an epoch nor a validity time, so a write that is late after its last check is counted apart."""
+    """Modbus has neither epoch nor validity time, so writes delayed after their last check are counted apart."""
 
     @initialize(
         rate=st.sampled_from([30.0, 100.0, 200.0, 1000.0]),
@@ -109,7 +109,7 @@ class AirPath(AirPathJudge):
         self.start_state()
 
     def lead_to_pressure(self, is_filled: bool) -> None:
-        """Lead the chambers to pressure, so that what happens next has something to lose; or leave them as they are."""
+        """Inflate the chambers, so that the next fault can do harm; or leave them as they are."""
         if not is_filled:
             return
         self.terminal.listening = True
@@ -123,23 +123,23 @@ class AirPath(AirPathJudge):
                 break
 
     def follow_once(self, pressure: list[float]) -> None:
-        """One cycle with a controller that begins near zero when it has to."""
+        """One cycle; the controller starts near zero where the guard requires it."""
         begins = self.stream.status().message.endswith('waits for a command near zero')
         self.command([0.0] * CHAMBERS if begins else pressure)
         self.poll()
 
     def go_on(self, count: int = 8) -> None:
-        """Cycles with a controller that has not noticed anything."""
+        """Cycles with a controller that has not noticed the fault."""
         for _ in range(count):
             self.command([240e3] * CHAMBERS)
             self.poll()
 
-    # ---- what happens --------------------------------------------------------------------------------------------
+    # ---- rules ---------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.closed)
     @rule(count=st.integers(1, 30))
     def cycles(self, count: int) -> None:
-        """Nothing but the bridge's own work."""
+        """Cycles without faults."""
         for _ in range(count):
             self.poll()
 
@@ -154,7 +154,7 @@ class AirPath(AirPathJudge):
     @precondition(lambda self: not self.closed)
     @rule(pressure=PRESSURES, count=st.integers(1, 40))
     def follow(self, pressure: list[float], count: int) -> None:
-        """A controller commands in every cycle, and begins near zero when it has to."""
+        """Command in every cycle, starting near zero where the guard requires it."""
         for _ in range(count):
             self.follow_once(pressure)
 
@@ -168,7 +168,7 @@ class AirPath(AirPathJudge):
     def late_command(
         self, pressure: list[float], held: float, is_hidden: bool, after: float, is_filled: bool
     ) -> None:
-        """A command is heard late; a wall clock that was set back hides it."""
+        """Deliver a command late; a wall clock set back hides the delay."""
         self.lead_to_pressure(is_filled)
         decided_t, stamp_ns = self.world.boot, self.world.now_ns()
         self.world.run_until(decided_t + held)
@@ -188,7 +188,7 @@ class AirPath(AirPathJudge):
         is_filled=FILLED,
     )
     def mailbox_held(self, pressures: list[float], held: float, while_held: str, is_filled: bool) -> None:
-        """Commands are heard by the ROS process, and taken by the device process later: then they fill nothing."""
+        """The ROS process receives commands in time, but the device process takes them late: they must not inflate."""
         self.lead_to_pressure(is_filled)
         heard_t, stamp_ns = self.world.boot, self.world.now_ns()
         if while_held == 'trip':
@@ -219,7 +219,7 @@ class AirPath(AirPathJudge):
     @precondition(lambda self: not self.closed)
     @rule(publisher=st.sampled_from([0, 1]), is_filled=FILLED)
     def unreadable(self, publisher: int, is_filled: bool) -> None:
-        """I9, I10: the ROS process cannot read a command; its publisher counts all the same."""
+        """I9, I10: a command that the ROS process cannot read still counts for its publisher."""
         self.lead_to_pressure(is_filled)
         self.sequences[publisher] += 1
         number, refused = self.sequences[publisher], self.refused()
@@ -239,7 +239,7 @@ class AirPath(AirPathJudge):
         is_filled=FILLED,
     )
     def second_publisher(self, pressure: list[float], count: int, gap: int, is_filled: bool) -> None:
-        """I9: two publishers command at once, whatever their numbers are; it is noticed in the second round."""
+        """I9: two publishers command at once, with any sequence numbers; the bridge notices in the second round."""
         self.lead_to_pressure(is_filled)
         self.sequences[1] = self.sequences[0] + gap
         for k in range(count):
@@ -256,7 +256,7 @@ class AirPath(AirPathJudge):
         is_filled=FILLED,
     )
     def successor(self, pressure: list[float], declares: str, silent: float, is_filled: bool) -> None:
-        """I9: one publisher replaces another; without a hand-over that both declare the chambers vent."""
+        """I9: one publisher replaces another; the chambers vent unless both declare a hand-over."""
         self.lead_to_pressure(is_filled)
         first = self.master or 0
         self.sequences[1 - first] = self.sequences[first] + 10**7
@@ -271,7 +271,7 @@ class AirPath(AirPathJudge):
     @rule()
     def arm(self) -> None:
         if not self.stopped:
-            with contextlib.suppress(ValueError):  # a measurement above the limit has stopped it
+            with contextlib.suppress(ValueError):  # a measurement above the limit has stopped the stream
                 self.stream.arm()
                 self.armed, self.armed_t = True, self.world.boot
                 self.forget_publishers()
@@ -295,7 +295,7 @@ class AirPath(AirPathJudge):
     @precondition(lambda self: not self.closed)
     @rule(is_filled=FILLED, held=st.sampled_from([0.0, 0.01, 0.05]), after=st.integers(0, 3))
     def emergency_stop(self, is_filled: bool, held: float, after: int) -> None:
-        """I12, with a message on the way that is held."""
+        """I12, while a message in transit is held."""
         self.lead_to_pressure(is_filled)
         self.terminal.requests.delays.extend([0.0] * after + [held])
         self.stream.emergency_stop()
@@ -311,7 +311,7 @@ class AirPath(AirPathJudge):
     @precondition(lambda self: not self.closed)
     @rule(point=st.sampled_from(POINTS), duration=DURATIONS, after=st.integers(0, 6), is_filled=FILLED)
     def pause(self, point: str, duration: float, after: int, is_filled: bool) -> None:
-        """The process is stopped, or the machine suspended, at this point."""
+        """Stop the process or suspend the machine at this point."""
         self.lead_to_pressure(is_filled)
         queue = self.world.pauses.setdefault(point, type(self.terminal.requests.delays)())
         queue.extend([0.0] * after + [duration])
@@ -325,7 +325,7 @@ class AirPath(AirPathJudge):
         is_filled=FILLED,
     )
     def hold(self, duration: float, is_request: bool, after: int, is_filled: bool) -> None:
-        """A message is held, or dropped; perhaps delivered after its connection is gone."""
+        """Hold or drop a message, or deliver it after its connection has closed."""
         self.lead_to_pressure(is_filled)
         way = self.terminal.requests if is_request else self.terminal.answers
         way.delays.extend([0.0] * after + [duration])
@@ -350,7 +350,7 @@ class AirPath(AirPathJudge):
     @precondition(lambda self: not self.closed)
     @rule(valve=st.integers(0, CHAMBERS - 1), count=st.sampled_from([0, 1, 500, 2400]))
     def second_master(self, valve: int, count: int) -> None:
-        """I8: it is noticed within two cycles."""
+        """I8: the bridge notices within two cycles."""
         place = self.channels[valve]
         if self.is_open() and self.terminal.registers[place] != count + self.terminal.zero:
             losses = self.stream.losses
@@ -363,7 +363,7 @@ class AirPath(AirPathJudge):
     @precondition(lambda self: not self.closed)
     @rule(count=st.integers(3, 6))
     def another_master_insists(self, count: int) -> None:
-        """I8: after three changes within 20 s it leaves the terminal alone until it is disarmed and armed."""
+        """I8: after three changes within 20 s the bridge leaves the terminal alone until it is disarmed and armed."""
         self.lead_to_pressure(True)
         place, changes = self.channels[0], 0
         for _ in range(count):
@@ -388,7 +388,7 @@ class AirPath(AirPathJudge):
     @precondition(lambda self: not self.closed)
     @rule(milliseconds=st.sampled_from([0, 50, 60_000]))
     def watchdog_rewritten(self, milliseconds: int) -> None:
-        """I4: the register is read again once a second."""
+        """I4: the bridge reads the watchdog register once a second."""
         if self.is_open():
             losses = self.stream.losses
             self.terminal.registers[200] = milliseconds
@@ -398,7 +398,7 @@ class AirPath(AirPathJudge):
     @precondition(lambda self: not self.closed)
     @rule(is_filled=FILLED)
     def application_stopped(self, is_filled: bool) -> None:
-        """I8: a device that vents and keeps its set points is lost too: its state is read once a second."""
+        """I8: a device that vents but keeps its set points is also lost: the bridge reads its state once a second."""
         self.lead_to_pressure(is_filled)
         if self.is_open() and self.terminal.app is not None:
             losses = self.stream.losses
@@ -448,7 +448,7 @@ class AirPath(AirPathJudge):
         damage=st.sampled_from(['flip', 'cut', 'long', 'empty', 'refuse', 'other request']), is_filled=FILLED
     )
     def damaged_answer(self, damage: str, is_filled: bool) -> None:
-        """I10: nothing escapes `poll`, and an answer that is damaged or to another request is not believed."""
+        """I10: `poll` raises nothing, and the bridge rejects damaged answers and answers to another request."""
         self.lead_to_pressure(is_filled)
         losses, was_open = self.stream.losses, self.is_open()
         change = {
@@ -476,7 +476,7 @@ class AirPath(AirPathJudge):
 
 
 class Stopped:
-    """A device whose process may be stopped between a decision and its write."""
+    """A device whose process can be stopped between a decision and its write."""
 
     def __init__(self, device: Any, world: World) -> None:
         self._device, self._world = device, world
@@ -490,7 +490,7 @@ class Stopped:
 
 
 class Stop:
-    """An event that nobody sets; waiting for it takes time of the world."""
+    """An event that is never set; waiting for it advances simulated time."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -500,7 +500,7 @@ class Stop:
         return False
 
 
-UNTIL_FOUND = (Phase.generate,)  # the mutation run wants to know whether, not the shortest way
+UNTIL_FOUND = (Phase.generate,)  # the mutation run needs only the failure, not the shortest example
 RUNS = settings(
     phases=UNTIL_FOUND if os.environ.get('UNTIL_FOUND') else tuple(Phase),
     max_examples=int(os.environ.get('AIR_PATH_RUNS', 0)) or fuzz_count(300, 2000),
@@ -511,7 +511,7 @@ RUNS = settings(
 
 
 def run_steps(machine: AirPath, build: dict[str, Any], steps: list[tuple[str, dict[str, Any]]]) -> None:
-    """Do what was found to break an invariant once; the machine does the same by chance."""
+    """Replay a sequence that once broke an invariant; the state machine finds such sequences by chance."""
     machine.build(**build)
     for name, arguments in steps:
         getattr(machine, name)(**arguments)
@@ -574,16 +574,16 @@ def test_steps_that_broke_an_invariant_once(name: str) -> None:
 
 @pytest.mark.parametrize('held', [0.12, 0.19, 0.29])
 def test_the_next_connection_waits_for_a_write_that_the_network_holds(held: float) -> None:
-    """I7: such a write may arrive as late as response time-out + watchdog, and the next connection opens after that."""
+    """I7: such a write may arrive up to response time-out + watchdog later; the next connection opens after that."""
     path = AirPath()
     path.build(**BUILD)
     path.lead_to_pressure(True)
     steady_t = path.world.boot + 1.5
-    while path.world.boot < steady_t:  # then the backoff lets the next attempt begin at once
+    while path.world.boot < steady_t:  # then the backoff allows the next attempt at once
         path.follow_once([240e3] * CHAMBERS)
     first, count = path.terminal.connections, len(path.terminal.applied)
     path.command([240e3] * CHAMBERS)
-    path.stream.poll(lambda: path.terminal.requests.delays.append(held))  # the write comes next
+    path.stream.poll(lambda: path.terminal.requests.delays.append(held))  # the next message is the write
     failed_t = path.world.boot
     assert path.stream.error
     path.go_on(100)

@@ -1,4 +1,4 @@
-"""The rules of the air path, taken out one by one: the state machine finds each of them missing (`make test-long`)."""
+"""Mutation test of the air path: the state machine must detect every removed rule (`make test-long`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PRESSURE = 'soft_hw_bridge/pressure'
 
-# What is taken out: file, text, what stands there instead. Where several rules guard one invariant, all of them go.
+# Each entry: file, text, replacement. If several rules guard one invariant, all of them are removed.
 RULES: dict[str, tuple[str, ...]] = {
     'I1 contact lease before a write': (
         'modbus_client.py',
@@ -188,7 +188,7 @@ def test_a_missing_rule_of_the_serial_line_is_found(name: str, tmp_path: Path) -
 
 
 def run_without(rules: tuple[str, ...], machine: str, tmp_path: Path) -> None:
-    """Take rules out of a copy, and see the state machine fail there."""
+    """Remove rules from a copy and check that the state machine fails there."""
     for folder in ('soft_hw_bridge', 'soft_dynamics', 'test'):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns('__pycache__'))
     shutil.copy(ROOT / 'pyproject.toml', tmp_path)
@@ -208,6 +208,6 @@ def run_without(rules: tuple[str, ...], machine: str, tmp_path: Path) -> None:
         run, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=1800, check=False
     )
     assert done.returncode == 1, f'not found without {rules}: {done.stdout[-2000:]}{done.stderr[-2000:]}'
-    # a step of the machine or one of these tests, and no other error
+    # the failure must come from a step of the machine or one of these tests
     steps = 'state.build(', 'test_steps_that_broke', 'is_confirmed_by_what', 'waits_for_a_write'
     assert any(each in done.stdout for each in steps), done.stdout[-2000:]

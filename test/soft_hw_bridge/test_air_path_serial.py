@@ -1,6 +1,6 @@
-"""The air path of a microcontroller: the real stream, guard and device drive the compiled reference firmware.
+"""State machine of the air path with a microcontroller: real stream, guard and device, compiled reference firmware.
 
-Epoch, sequence and validity time leave no hole: nothing is exempt from the invariants of test_air_path.py.
+Epoch, sequence and validity time close the gap of Modbus: the invariants of test_air_path.py hold without exception.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from soft_hw_bridge.pressure.stream import Clock, PressureStream
 
 
 class SerialAirPath(AirPath):
-    """A serial line; the device discards what is late, and what does not follow from what it holds."""
+    """A serial line; the device discards late messages and messages that do not follow from its current state."""
 
     lateness = VALID_S / WATCHDOG_S
-    application_stopped = None  # it has none
-    another_master_insists = None  # it takes more than a write
+    application_stopped = None  # the device has none
+    another_master_insists = None  # needs more than one write
     under_way = 1.5 * WIRE_S
-    watchdog_rewritten = None  # it cannot be
+    watchdog_rewritten = None  # impossible on a serial line
 
     @initialize(
         rate=st.sampled_from([15.0, 30.0, 100.0, 200.0, 1000.0]),
@@ -70,7 +70,7 @@ class SerialAirPath(AirPath):
         self.start_state()
 
     def wait(self, duration: float) -> None:
-        """Wait as the device does."""
+        """Wait the backoff of the device."""
         self.world.point('wait')
         self.world.run_until(self.world.boot + duration)
 
@@ -82,7 +82,7 @@ class SerialAirPath(AirPath):
         is_filled=FILLED,
     )
     def second_master(self, valve: int, count: int, kind: str, is_filled: bool) -> None:
-        """I8: it is noticed within two cycles, whatever it sends."""
+        """I8: the bridge notices the other master within two cycles, whatever it sends."""
         self.lead_to_pressure(is_filled)
         if self.is_open():
             losses = self.stream.losses
@@ -102,7 +102,7 @@ class SerialAirPath(AirPath):
         is_filled=FILLED,
     )
     def damaged_answer(self, damage: str, is_filled: bool) -> None:
-        """I10: nothing escapes `poll`, and an answer that is damaged is not believed."""
+        """I10: `poll` raises nothing, and the bridge rejects damaged answers."""
         self.lead_to_pressure(is_filled)
         losses, was_open = self.stream.losses, self.is_open()
         head = (1, 1, 1, 1)
@@ -121,7 +121,7 @@ class SerialAirPath(AirPath):
     @precondition(lambda self: not self.closed)
     @rule(noise=st.lists(st.integers(0, 60), min_size=1, max_size=12), is_filled=FILLED)
     def noise_on_the_line(self, noise: list[int], is_filled: bool) -> None:
-        """Messages to the device are damaged; they are repeated."""
+        """Damage messages to the device; the bridge repeats them."""
         self.lead_to_pressure(is_filled)
         self.terminal.noise.extend(noise)
         self.go_on()
@@ -136,7 +136,7 @@ class SerialAirPath(AirPath):
     @precondition(lambda self: not self.closed)
     @rule(duration=DURATIONS, after=st.integers(0, 12))
     def held_while_venting(self, duration: float, after: int) -> None:
-        """Set points from before are higher than those that hold when they arrive."""
+        """Deliver old set points that are higher than the current ones."""
         self.lead_to_pressure(True)
         self.terminal.requests.delays.extend([0.0] * after + [duration])
         self.disarm()
@@ -145,7 +145,7 @@ class SerialAirPath(AirPath):
     @precondition(lambda self: not self.closed)
     @rule(duration=DURATIONS, count=st.integers(1, 20), is_filled=FILLED)
     def line_stands_still(self, duration: float, count: int, is_filled: bool) -> None:
-        """All that is sent in some cycles arrives together, later."""
+        """Deliver all messages of several cycles together, late."""
         self.lead_to_pressure(is_filled)
         self.terminal.requests.delays.extend([duration] * count)
         self.go_on()
@@ -156,7 +156,7 @@ class SerialAirPath(AirPath):
 
     @invariant()
     def nothing_is_sent_too_late(self) -> None:
-        """Contact lease: set points stay here if the measurement that they follow from is too old."""
+        """Contact lease: the host holds set points back if the measurement behind them is too old."""
         assert self.terminal.oldest <= VALID_S
 
     def is_exempt(self, applied: Applied) -> bool:
@@ -165,7 +165,7 @@ class SerialAirPath(AirPath):
 
 @pytest.mark.parametrize('after', range(4))
 def test_an_emergency_stop_is_confirmed_by_what_the_device_holds(after: int) -> None:
-    """I12: the message that vents is held on the way."""
+    """I12: the venting message is held in transit."""
     build = {'silence': 0.1, 'slew': 1e6, 'lag': 0.0, 'channels': (0, 1, 2), 'command_timeout': 0.2}
     stop = {'is_filled': True, 'held': 0.05, 'after': after}
     machine = SerialAirPath()

@@ -1,4 +1,4 @@
-"""The stamp of a sample is the host time at which the device took it, whatever the device's clock shows."""
+"""The stamp of a sample is the host time of the measurement, whatever the device's clock shows."""
 
 import random
 
@@ -31,7 +31,7 @@ class Device:
         return MIN_DELAY_S + self.random.expovariate(1 / self.mean_delay_s)
 
     def run(self, seconds):
-        """Return the stamp errors in ms over some seconds."""
+        """Return the stamp errors [ms] over several seconds."""
         errors = []
         for _ in range(round(seconds * self.rate_hz)):
             self.t += 1 / self.rate_hz

@@ -1,4 +1,4 @@
-"""For how long a device has certainly not vented by itself, at the bounds."""
+"""Contact lease at its bounds: how long a device has certainly not vented."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from soft_hw_bridge.errors import DeviceError
 from soft_hw_bridge.pressure.contact_lease import ContactLease
 
 WATCHDOG = 1.0  # [s] so the lease is 0.75 s
-STARTED = 16.0  # [s] as are all times here a sum of powers of two
+STARTED = 16.0  # [s] like all times here a sum of powers of two
 
 
 class Lease:
-    """A lease that was just started, and the clock that it looks at."""
+    """A lease that has just started, and its clock."""
 
     def __init__(self) -> None:
         self.t = STARTED

@@ -1,4 +1,4 @@
-"""When a datagram arrived, whoever was asleep meanwhile."""
+"""Kernel time stamps of datagrams are right even if the reader slept."""
 
 import socket
 import time

@@ -1,4 +1,4 @@
-"""The process that drives the valves, with a stream that notes what it is asked for."""
+"""The device process, with a stream that records its calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soft_hw_bridge.pressure.device_process import ARM, DISARM, DeviceProcess
 
 
 class Stream:
-    """Notes calls, and takes commands in each cycle."""
+    """Records calls, and takes commands in each cycle."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -43,7 +43,7 @@ class Stream:
 
 
 class Ends:
-    """The process, and the sockets of the ROS process."""
+    """The device process and the sockets of the ROS process."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.stream = Stream()
@@ -69,7 +69,7 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
 
 
 def test_requests_do_not_shorten_a_wait_and_are_obeyed_in_it(ends: Ends) -> None:
-    """The wait for the watchdog's time before the next connection would be none."""
+    """Otherwise a request would end the wait for the watchdog before the next connection."""
     for request in (ARM, DISARM) * 10:
         ends.control.send(request)
     begin = boot_time()
@@ -81,7 +81,7 @@ def test_requests_do_not_shorten_a_wait_and_are_obeyed_in_it(ends: Ends) -> None
 @pytest.mark.parametrize('unread', [False, True])
 @pytest.mark.parametrize('where', ['run', 'wait'])
 def test_a_ros_process_that_is_gone_ends_it_as_a_close_does(ends: Ends, where: str, unread: bool) -> None:
-    """Killed with messages unread it resets the connection: an error, where the end of a file is expected."""
+    """A process killed with unread messages resets the connection: the reader gets an error instead of end-of-file."""
     if unread:
         ends.process._told_t = -1e9
         ends.process._tell()
@@ -94,7 +94,7 @@ def test_a_ros_process_that_is_gone_ends_it_as_a_close_does(ends: Ends, where: s
 
 
 def test_an_arm_that_is_refused_is_no_fault(ends: Ends) -> None:
-    """A measurement may have stopped the guard just before; the device is not lost for that."""
+    """A measurement may have stopped the guard just before; the device does not count as lost."""
     ends.stream.refuses_arm = True
     ends.control.send(ARM)
     assert not ends.process.wait(0.0001)

@@ -1,4 +1,4 @@
-"""Each fault does to the packets what its name says, and ends when it is cleared."""
+"""Each fault changes the packets as its name says, and ends when it is cleared."""
 
 import pytest
 

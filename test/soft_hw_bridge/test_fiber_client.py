@@ -1,4 +1,4 @@
-"""The transport against emulated devices on loopback."""
+"""The fiber client against emulated devices on loopback."""
 
 import socket
 import time
@@ -74,7 +74,7 @@ def test_restarted_device_is_found_again(device, client):
 
 
 def test_silent_connection_is_opened_again(device, client):
-    """A device that lost power closes nothing."""
+    """A device that loses power does not close the connection."""
     client.open()
     stream_until(device, client, lambda frames: len(frames) >= 5)
     device.faults.silent = True

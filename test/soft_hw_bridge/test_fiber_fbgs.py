@@ -1,4 +1,4 @@
-"""FBGS: what the emulator encodes is what the adapters decode, and damage is survived."""
+"""FBGS: the adapters decode what the emulator encodes, and survive damaged bytes."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""OMSP: what the emulator encodes is what the adapter decodes, and damage is survived."""
+"""OMSP: the adapter decodes what the emulator encodes, and survives damaged bytes."""
 
 import copy
 

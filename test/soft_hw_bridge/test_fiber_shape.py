@@ -1,4 +1,4 @@
-"""From strain to curvature: gaps, and cores against the lengths of deformed ones."""
+"""From strain to curvature: gaps, and cores checked against the lengths of deformed curves."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_short_gaps_are_bridged_and_long_ones_stay():
 
 
 def length_strain(layout, s, kappa, stretch):
-    """Return the strain of each core from the lengths of the deformed and of the straight core."""
+    """Return the strain of each core, from its deformed and its straight length."""
     h = 1e-5
     strains = np.empty((len(layout.radius), len(s)))
     for i, (r, angle) in enumerate(zip(layout.radius, layout.angle, strict=True)):
@@ -58,7 +58,7 @@ def test_curvature_comes_back_from_the_lengths_of_the_cores(pretwist):
 
 def test_the_outer_side_of_the_bend_is_stretched():
     layout = CoreLayout((1e-3,) * 3, tuple(np.radians([0, 120, 240])))
-    towards_x = np.array([[0.0, 5.0, 0.0]])  # turning about y bends the tip towards +x
+    towards_x = np.array([[0.0, 5.0, 0.0]])  # rotation about y bends the tip towards +x
     strain = layout.matrix(np.zeros(1))[0] @ np.array([0.0, 5.0, 0.0])
     assert strain[0] < 0 < strain[1]
     curvature, _ = StrainSolver(layout).solve(np.zeros(1), strain[:, None])

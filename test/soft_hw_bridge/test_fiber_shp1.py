@@ -1,4 +1,4 @@
-"""SHP1: what the emulator encodes is what the adapter decodes, and damage is survived."""
+"""SHP1: the adapter decodes what the emulator encodes, and survives damaged bytes."""
 
 import struct
 import zlib

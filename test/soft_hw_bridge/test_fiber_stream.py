@@ -1,4 +1,4 @@
-"""From the bytes of each kind of device to points and curvature, in host time."""
+"""From the bytes of each interrogator to points and curvature, in host time."""
 
 import time
 
@@ -23,7 +23,7 @@ PATIENCE_S = 30.0
 
 
 def core_microstrain(angle):
-    """The strain of a core on the outer side of the bend, by the lengths of concentric arcs."""
+    """Return the strain of a core on the outer side of the bend, from the lengths of concentric arcs."""
     return -1e6 * KAPPA * RADIUS * np.cos(angle) * np.ones(N)
 
 

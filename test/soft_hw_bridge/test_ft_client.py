@@ -1,4 +1,4 @@
-"""The client, and a client written by others, against the emulated box."""
+"""Our F/T client and an independent one against the emulated box."""
 
 import socket
 import threading
@@ -19,7 +19,7 @@ PATIENCE_S = 30.0
 
 
 class Pump:
-    """Hands the emulator a thousand samples a second."""
+    """Feeds the emulator a thousand samples a second."""
 
     def __init__(self, box):
         self.box = box
@@ -154,7 +154,7 @@ def test_frozen_box_is_told(box, client):
     box.faults.frozen = True
     read_until(client, lambda _: client.status().level == ERROR)
     received = client.health.received
-    read_until(client, lambda _: client.health.duplicate > 600)  # the stream was asked for again meanwhile
+    read_until(client, lambda _: client.health.duplicate > 600)  # with a new request of the stream meanwhile
     assert client.health.received == received
     box.faults.clear()
     read_until(client, lambda samples: samples)

@@ -1,4 +1,4 @@
-"""The Net F/T protocol on bytes written by hand."""
+"""The Net F/T protocol on hand-written bytes."""
 
 import pytest
 from fuzz import refusals

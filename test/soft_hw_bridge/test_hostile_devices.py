@@ -1,4 +1,4 @@
-"""Bytes that devices never send: each attack is refused, counted and told, and the client reads on."""
+"""Malicious bytes: the client rejects, counts and reports each attack, and keeps reading."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def definitions(names: list[str], first: int = 1) -> bytes:
 
 @pytest.fixture
 def motive() -> Iterator[tuple[MocapStream, Callable[[bytes], list[Any]]]]:
-    """A client, and what hands it a packet of its server and returns the frames."""
+    """A client, and a function that feeds it a server packet and returns the frames."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind((LOOPBACK, 0))
         stream = MocapStream(MocapConfig(LOOPBACK, LOOPBACK, server.getsockname()[1]))
@@ -101,7 +101,7 @@ def test_a_bitstream_that_is_no_version_is_not_taken(motive: Any, answer: str) -
 
 
 def definition(body_id: int) -> bytes:
-    """Without markers, so that many fit into a datagram."""
+    """Bodies without markers, so that many fit into a datagram."""
     body = b'%d\0' % body_id + struct.pack('<i', body_id) + bytes(20)
     return struct.pack('<ii', 1, len(body)) + body
 
@@ -183,7 +183,7 @@ def test_numbers_of_the_page_are_plausible(tag: bytes, number: bytes) -> None:
 
 @contextmanager
 def page_server(pieces: Callable[[], Iterator[bytes]]) -> Iterator[int]:
-    """Answer each request with pieces until the client goes."""
+    """Answer each request with pieces until the client disconnects."""
     with socket.create_server((LOOPBACK, 0)) as listener:
 
         def serve() -> None:
@@ -256,7 +256,7 @@ def test_a_page_takes_no_longer_than_its_time_out(pieces: Any) -> None:
 
 def test_a_page_is_read_in_linear_time() -> None:
     page = b'<comrdtrate>' + b' ' * (MAX_PAGE_BYTES - 14) + b'x'
-    with pytest.raises(MalformedPacket):  # the expression that was here took hours
+    with pytest.raises(MalformedPacket):  # the expression that stood here took hours
         decode_page(page)
     with pytest.raises(MalformedPacket, match='more than'):
         decode_page(page + b'  ')
@@ -281,7 +281,7 @@ def test_box_fuzzed_through_poll() -> None:
             taken += len(samples)
             assert all(math.isfinite(x) for sample in samples for x in (*sample.force, *sample.torque))
             assert client.status().message
-            client._is_stale = k % 3 == 0  # the page is read again
+            client._is_stale = k % 3 == 0  # makes the client request the page again
         assert client.health.malformed > 100
         assert taken > 10
         client.close()
@@ -361,7 +361,7 @@ FLOATS = np.array([np.nan, np.inf, -np.inf, 1e38, -1e38, 1e-45, 0.0, 1.0, 1e4, -
 
 @pytest.mark.filterwarnings('error')
 def test_shapes_of_any_numbers_are_finite_or_lost() -> None:
-    """From the frame to the message: what is published has plausible numbers, or NaN."""
+    """From frame to message: published numbers are plausible or NaN."""
     config = FiberConfig(
         protocol='odisi', cores=CoresConfig((5e-3,) * 3, (0.0, 2.1, 4.2)), odisi=OdisiConfig((1, 2, 3))
     )
@@ -386,7 +386,7 @@ def test_shapes_of_any_numbers_are_finite_or_lost() -> None:
 
 
 class WildBackend:
-    """Trackers with ever-new names, anywhere; sometimes the library itself fails."""
+    """Trackers with ever-changing names, anywhere; sometimes the library itself fails."""
 
     def __init__(self) -> None:
         self.random = np.random.default_rng(1)
@@ -489,7 +489,7 @@ def test_rig_fuzzed_through_its_socket() -> None:
 
 
 class Answer:
-    """A socket on which these bytes come, then the end."""
+    """A socket that delivers these bytes and then ends."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

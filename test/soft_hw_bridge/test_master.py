@@ -1,4 +1,4 @@
-"""Which publisher is followed, by GID or by the numbers of its messages."""
+"""Which publisher the bridge follows, by GID or by sequence numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_gid_decides_whatever_the_numbers_are() -> None:
     assert not master.hear(command(5, b'a'))
     assert not master.hear(command(10**9, b'a'))
     assert master.hear(command(10**9 + 1, b'b')) == RIVALS
-    assert master.hear(command(10**9 + 2, b'a')) == RIVALS  # until it is forgotten
+    assert master.hear(command(10**9 + 2, b'a')) == RIVALS  # until `forget`
     master.forget()
     assert not master.hear(command(1, b'b'))
 
@@ -58,7 +58,7 @@ def test_without_a_gid_numbers_must_follow(first: int, second: int, passed: floa
 @pytest.mark.parametrize('publishers', [(b'', b''), (b'a', b'b')])
 @pytest.mark.parametrize('declared', [(True, True), (True, False), (False, True)])
 def test_a_hand_over_takes_both(publishers: tuple[bytes, bytes], declared: tuple[bool, bool]) -> None:
-    """The second one's numbers may be lower than the first one's."""
+    """The second publisher's numbers may be lower than the first one's."""
     master = Master()
     assert not master.hear(command(1000, publishers[0]))
     assert not master.hear(command(1001, publishers[0], is_handover=declared[0]))

@@ -1,4 +1,4 @@
-"""Answers of a Modbus server, whole, in pieces and wrong."""
+"""Answers of a Modbus server: complete, in pieces, and wrong."""
 
 import socket
 import threading
@@ -67,7 +67,7 @@ def _answering(*pieces, pause=0.002):
         with client:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             client.recv(100)
-            with suppress(OSError):  # the other one has had enough
+            with suppress(OSError):  # the client has disconnected
                 for piece in pieces:
                     client.sendall(piece)
                     time.sleep(pause)

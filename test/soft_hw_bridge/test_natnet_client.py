@@ -1,4 +1,4 @@
-"""The client finds, keeps and finds again a Motive on the network."""
+"""The client finds Motive on the network, follows it, and finds it again after a loss."""
 
 import socket
 import time
@@ -23,7 +23,7 @@ VERSIONS = [(3, 0), (3, 1), (4, 0), (4, 1), (4, 2)]
 
 
 class Link:
-    """A Motive at work and a client of it."""
+    """A running Motive and its client."""
 
     def __init__(self, stale_after=0.5, **settings):
         self.emulator = NatNetEmulator(list(POSES), MotiveSettings(**settings))
@@ -34,7 +34,7 @@ class Link:
         self.loop = Loop(self.step, self.emulator.serve, RATE_HZ)
 
     def step(self, _):
-        """Send a frame; the first after a start of the emulator has the number 1."""
+        """Send a frame; the first one after a start of the emulator has number 1."""
         if self.faults.restart:
             self.exposures_ns = []
         self.exposures_ns.append(time.time_ns() - PROCESSING_NS)
@@ -50,7 +50,7 @@ class Link:
         self.emulator.close()
 
     def run(self, seconds):
-        """Poll for some time, and until there are samples, and return them."""
+        """Poll for a time, and until samples arrive; return them."""
         samples, end = [], time.monotonic() + seconds
         while time.monotonic() < end or not samples:
             assert time.monotonic() < end + 30.0, f'no samples; {self.client.problem}'
@@ -58,7 +58,7 @@ class Link:
         return samples
 
     def stamp_error_ms(self, seconds):
-        """Return the median distance of the stamps from the exposures in some time."""
+        """Return the median difference between stamps and exposures over a time."""
         errors = [abs(s.stamp_ns - self.exposures_ns[s.frame.number - 1]) for s in self.run(seconds)]
         return 1e-6 * median(errors)
 
@@ -105,7 +105,7 @@ def test_unicast_to_the_data_port_is_heard_too():
         probe.bind(('127.0.0.1', 0))
         free_port = probe.getsockname()[1]
     with Link(unicast_port=free_port) as link:
-        link.emulator.data_port = free_port  # what the server tells, as Motive tells 1511
+        link.emulator.data_port = free_port  # the server announces this version, as Motive announces 1511
         link.until_streaming()
 
 
@@ -173,7 +173,7 @@ def test_bad_network_is_counted_and_no_frame_comes_twice_or_late(fault):
             numbers += [sample.frame.number for sample in link.run(0.1)]
         link.faults.clear()
         link.until_streaming()
-    if fault != 'corrupt':  # a frame has no checksum of its own
+    if fault != 'corrupt':  # frames carry no checksum
         assert numbers == sorted(set(numbers))
 
 
@@ -220,7 +220,7 @@ def test_changed_model_list_is_fetched_though_the_frame_that_told_of_it_was_lost
             return link.client.names == {1: 'base', 2: 'head'}
 
         link.until(is_renamed)
-    assert set(seen) == {(2, '')}  # the old names hold meanwhile, and nobody is alarmed
+    assert set(seen) == {(2, '')}  # the old names stay valid meanwhile, without a warning
     assert link.client.health.lost > 0
 
 

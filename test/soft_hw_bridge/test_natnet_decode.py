@@ -1,4 +1,4 @@
-"""The decoder reads packets composed by hand, field by field, and takes any other bytes without harm."""
+"""The decoder reads hand-made packets field by field, and survives any other bytes."""
 
 import struct
 
@@ -179,7 +179,7 @@ def test_z_up_is_the_same_motion_in_turned_axes():
 
 @pytest.mark.parametrize('version', VERSIONS)
 def test_encoder_writes_what_is_composed_field_by_field(version):
-    """Also of a body that is out of view, and with zeros of either sign."""
+    """Also for a body out of view, and with zeros of either sign."""
     is_sized = version >= (4, 1)
     tracked = StreamedBody(1, 'base', (0.1, -0.0, 0.3), (0.5, -0.5, 0.5, 0.5), True)
     lost = StreamedBody(2, 'tip', (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0), False)

@@ -1,4 +1,4 @@
-"""The poses of named bodies, and the verdict on the stream."""
+"""Poses of named bodies, and the diagnostics of the stream."""
 
 import time
 
@@ -35,7 +35,7 @@ class Link:
         self.emulator.close()
 
     def run(self, seconds):
-        """Poll for some time, and until there are poses, and return those by the names of the bodies."""
+        """Poll for a time, and until poses arrive; return them by body name."""
         frames, end = [], time.monotonic() + seconds
         while time.monotonic() < end or not frames:
             assert time.monotonic() < end + 30.0, self.stream.status()

@@ -1,4 +1,4 @@
-"""Clients written by others read the emulator's frames of every version."""
+"""Independent clients read the emulator's frames of every version."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ def streaming(names, version, is_multicast):
 @pytest.mark.parametrize('version', VERSIONS)
 def test_libmotioncapture_reads_the_poses(version):
     pytest.importorskip('motioncapture')
-    # It takes no notice of the quaternion that 4.2 added to a definition, so it finds only one body there.
+    # It ignores the quaternion that 4.2 added to a definition, so it finds only one body there.
     names = list(POSES)[:1] if version >= (4, 2) else list(POSES)
     emulator, loop = streaming(names, version, is_multicast=True)
     options = {

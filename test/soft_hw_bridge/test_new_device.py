@@ -21,7 +21,7 @@ PATIENCE_S = 60.0
 
 
 class Balloon:
-    """Valves that hold at once what they are told, in the memory of this process."""
+    """Ideal valves in memory: each holds its set point at once."""
 
     sequence_bits = 16
     malformed = 0

@@ -1,4 +1,4 @@
-"""The reference firmware, compiled for this computer, against the codec: what it takes, and what it refuses."""
+"""The compiled reference firmware against the codec: which messages it accepts and which it rejects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FULL = (100_000,) * N
 
 
 class Node:
-    """The firmware, and what a host knows of it."""
+    """The firmware, and the host's view of it."""
 
     def __init__(self, t_us: int = T0) -> None:
         self.t = t_us
@@ -35,18 +35,18 @@ class Node:
         self.begin(START)
 
     def send(self, kind: str, *head: int, values: tuple[int, ...] = ()) -> list[Message]:
-        """Send a message; the answers."""
+        """Send a message; return the answers."""
         data = self.firmware.feed(CODEC.encode(Message(kind, head, values)), self.t)
         return MessageStream(CODEC).feed(data)
 
     def begin(self, sequence: int) -> Message:
-        """Vent; the answer."""
+        """Vent; return the answer."""
         (answer,) = self.send('V', sequence)
         self.epoch, self.sequence = answer.head[0], sequence
         return answer
 
     def set(self, values: tuple[int, ...], **changes: int) -> bool:
-        """Send set points that follow, but for the changes; whether they were taken."""
+        """Send set points that follow from the last answer, with changes; return whether the device took them."""
         fields = {'epoch': self.epoch, 'sequence': self.sequence + 1, 't_us': self.t} | changes
         epoch, sequence, t_us = (number % 2**32 for number in fields.values())
         assert self.send('S', epoch, sequence, t_us, values=values) == []
@@ -93,7 +93,7 @@ def test_silence_is_seen_before_the_bytes_that_waited_meanwhile() -> None:
     node = Node()
     node.set(FULL)
     node.t += WATCHDOG + 1
-    assert not node.set(FULL)  # the program hung, and finds a message that came before
+    assert not node.set(FULL)  # the program hung, and finds an old message when it resumes
     assert not any(node.firmware.valves)
 
 
@@ -140,7 +140,7 @@ def test_a_vent_that_is_repeated_begins_one_epoch_and_another_one_vents() -> Non
     epoch = node.epoch
     assert node.begin(START).head[0] == epoch
     assert node.set(FULL)
-    assert node.begin(START).head[0] == epoch + 1  # it was late
+    assert node.begin(START).head[0] == epoch + 1  # arrived too late
     assert not any(node.firmware.valves)
     assert not node.set(FULL, epoch=epoch)
     assert node.set(FULL)
@@ -152,7 +152,7 @@ def test_a_late_message_is_refused_after_the_next_vent_and_after_reset() -> None
     old = node.epoch, node.sequence
     node.begin(START + 1_000_000)
     assert not node.set(FULL, epoch=old[0], sequence=old[1] + 1)
-    node.firmware.start(SEED, node.t)  # a bad source of epochs
+    node.firmware.start(SEED, node.t)  # a poor source of epochs
     assert not node.set(FULL)
     node.begin(4242)
     assert not node.set(FULL, epoch=old[0], sequence=old[1] + 1)
@@ -169,7 +169,7 @@ def test_a_failure_vents_and_is_told() -> None:
 
 
 def messages(node: Node) -> list[bytes]:
-    """Good messages of each kind, for the state in which the node is."""
+    """Return valid messages of each kind for the current state of the device."""
     head = node.epoch, node.sequence + 1, node.t
     kinds = [Message('S', head, FULL), Message('V', (3,)), Message('Q', (8,)), Message('E', (1,))]
     return [CODEC.encode(message) for message in (*kinds, Message('P', (*head, 1), FULL))]
@@ -186,7 +186,7 @@ def test_garbage_changes_nothing_and_the_next_message_is_understood() -> None:
 
 
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:
-    """Undefined behaviour, or a byte beyond an array, ends the process."""
+    """Undefined behaviour and out-of-bounds access end the process."""
     sanitize = '-fsanitize=address,undefined', '-fno-sanitize-recover=all', '-g'
     program = compile_firmware(tmp_path / 'node', *sanitize)
     node = Node()
@@ -199,7 +199,7 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize('channels', [1, 63, 64])
 def test_frames_of_any_size_are_understood(channels: int) -> None:
-    """Blocks of 254 bytes and more are a case of their own for the stuffing."""
+    """Byte stuffing treats blocks of 254 bytes and more as a special case."""
     firmware = Firmware(channels)
     for pressure in (0x01010101, 0, 0x00010001):
         firmware.measure([pressure] * channels)

@@ -1,4 +1,4 @@
-"""Modbus valves: our client and our server, each against the other and against pymodbus."""
+"""Modbus valves: our client and our server, against each other and against pymodbus."""
 
 import asyncio
 import math
@@ -47,7 +47,7 @@ def exchange(device, pressure):
 
 
 def connect(emulator, name='festo_mpa_vppm', channels=CHANNELS, response_timeout=0.9, device_timeout=1.0):
-    """Connect with the longest time-outs that are allowed."""
+    """Connect with the longest time-outs that the configuration allows."""
     config = ModbusConfig(
         '127.0.0.1', emulator.port, response_timeout=response_timeout, device_timeout=device_timeout
     )
@@ -73,7 +73,7 @@ def test_every_shipped_map_reaches_the_right_valves(name):
 
 
 def test_killed_client_leaves_the_valves_shut(terminal):
-    """The device's own time-out, set by us, does it: we do nothing any more."""
+    """The device's own time-out, which the client sets, vents: the client does nothing more."""
     device = connect(terminal, device_timeout=1.0)
     exchange(device, np.full(4, 100e3))
     assert any(terminal.commanded())
@@ -94,11 +94,11 @@ def test_limits_hold_on_the_wire_too(terminal):
 def test_what_was_put_out_before_is_vented_when_we_connect(terminal):
     terminal.terminal.timeout_s = 60.0
     terminal.terminal.setpoints = {40003 + valve: 500 for valve in range(16)}
-    with ModbusTcpClient('127.0.0.1', port=terminal.port) as client:  # so that it is in the registers too
+    with ModbusTcpClient('127.0.0.1', port=terminal.port) as client:  # so that the registers hold it too
         client.write_registers(40003, [500] * 16, device_id=1)
     device = connect(terminal)
     assert [terminal.commanded()[channel] for channel in CHANNELS] == [0.0] * len(CHANNELS)
-    assert terminal.commanded()[3] == 50e3  # somebody else's valve
+    assert terminal.commanded()[3] == 50e3  # belongs to another robot
     device.close()
 
 
@@ -202,7 +202,7 @@ def test_another_client_sees_the_emulator_as_documented(terminal):
 
 @contextmanager
 def plain_server():
-    """The port of a pymodbus server with 300 registers, all 4711, and no watchdog."""
+    """The port of a pymodbus server with 300 registers, all 4711, and without watchdog."""
     ready, server = threading.Event(), []
 
     async def serve():
@@ -233,7 +233,7 @@ SPREAD = RegisterMap(
 
 
 def test_another_server_gets_exactly_the_registers_of_the_map():
-    """What lies between the set points is left as it was."""
+    """Registers between the set points keep their values."""
     with plain_server() as port:
         device = ModbusPressure(ModbusConfig('127.0.0.1', port), SPREAD, [0, 1, 2], LIMITS)
         device.open()
@@ -245,7 +245,7 @@ def test_another_server_gets_exactly_the_registers_of_the_map():
 
 
 def test_a_lost_connection_does_not_keep_it_from_being_vented_and_stopped():
-    """Without a watchdog nobody else would."""
+    """Without a watchdog only this client can vent."""
     stopped = replace(SPREAD, stop=(Write('write', address=77, value=1),))
     with plain_server() as port:
         device = ModbusPressure(ModbusConfig('127.0.0.1', port), stopped, [0, 1, 2], LIMITS)
@@ -260,7 +260,7 @@ def test_a_lost_connection_does_not_keep_it_from_being_vented_and_stopped():
 
 
 def test_another_client_is_refused_as_modbus_says(terminal):
-    """Functions that are not there, registers that are not there, inputs that cannot be written."""
+    """Missing functions, missing registers, and writes to inputs."""
     with ModbusTcpClient('127.0.0.1', port=terminal.port) as client:
         refusals = [
             client.read_coils(0, device_id=1),
@@ -313,13 +313,13 @@ def test_channels_that_do_not_exist_are_refused(channels):
 
 
 def test_a_trip_of_a_vtem_is_not_undone_by_the_next_write():
-    """Only `start` writes the application words; the terminal stays vented until the device is opened again."""
+    """Only `start` writes the application words; the terminal stays vented until the client opens it again."""
     emulator = ModbusEmulator(emulators.VtemTerminal(start_time=0.0))
     try:
         device = connect(emulator, 'festo_vtem')
         exchange(device, np.full(4, 100e3))
         with emulator._lock:
-            emulator.terminal.apps.clear()  # as a trip does, while the set points are still there
+            emulator.terminal.apps.clear()  # as a trip does, with the set points unchanged
         device.write(np.full(4, 100e3))
         assert not any(emulator.commanded())
         device.close()

@@ -1,4 +1,4 @@
-"""The guard: whatever it is told, pressures stay within the limits, and fall without a good command."""
+"""The guard: pressures stay within the limits for any input, and fall without valid commands."""
 
 import math
 
@@ -32,7 +32,7 @@ actions = st.one_of(
 def follow(guard, t, pressure, duration, measured=None):
     """Command a pressure in every cycle; return the time and the last output.
 
-    The chambers follow at once, unless it is given what they measure.
+    Without `measured`, the chambers follow at once.
     """
     for _ in range(round(duration / DT)):
         t += DT
@@ -43,12 +43,12 @@ def follow(guard, t, pressure, duration, measured=None):
 
 
 def idle(guard, t, duration):
-    """Cycle without commands; return the outputs."""
+    """Run cycles without commands; return the outputs."""
     return np.array([guard.step(t + DT * (k + 1)) for k in range(round(duration / DT))])
 
 
 def armed(limits=LIMITS):
-    """Return a guard that follows, vented."""
+    """Return an armed guard, vented."""
     guard = PressureGuard(NAMES, limits)
     guard.arm()
     guard.step(0.0)
@@ -219,7 +219,7 @@ def nonsense(guard, t):
 
 @pytest.mark.parametrize('event', [arm_again, lose, silence, nonsense])
 def test_what_was_vented_is_not_filled_before_a_command_near_zero(event):
-    """Who goes on commanding pressure follows a reference from before."""
+    """A publisher that keeps commanding pressure follows an old reference."""
     guard = armed()
     t, before = follow(guard, 0.0, [100e3, 0.0, 0.0], 0.5)
     t = event(guard, t)
@@ -237,7 +237,7 @@ def test_what_was_vented_is_not_filled_before_a_command_near_zero(event):
 
 @pytest.mark.parametrize('event', [lose, arm_again])
 def test_a_command_near_zero_from_before_opens_nothing(event):
-    """It was decided before the device was vented or the guard was armed, and is heard after that."""
+    """The command was decided before the device vented or the guard was armed, and arrives after that."""
     guard = armed()
     t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
     event(guard, t)
@@ -271,7 +271,7 @@ def test_from_zero_that_is_followed_any_step_is():
 
 
 def test_a_hand_over_from_one_controller_to_the_next_goes_on():
-    """Commands that stop and go on before all is vented may be as high as they were."""
+    """Commands that pause and resume before the chambers have vented may be as high as before."""
     guard = armed()
     t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
     outputs = idle(guard, t, 0.4)
@@ -322,7 +322,7 @@ def test_a_vacuum_is_held_back_by_a_chamber_that_does_not_follow():
 
 
 def test_a_peak_is_borne():
-    """Neither a tenth too much, nor more for a moment, again and again."""
+    """Neither a steady excess of a tenth nor repeated short peaks."""
     guard = armed()
     t = measure(guard, 0.0, [165e3] * CHAMBERS, 1.0)
     for _ in range(10):
@@ -332,7 +332,7 @@ def test_a_peak_is_borne():
 
 
 def follow_blindly(guard, t, measured, duration):
-    """Command 100 kPa in every cycle, while the chambers measure this; return the time and the last output."""
+    """Command 100 kPa in every cycle against this measured pressure; return the time and the last output."""
     return follow(guard, t, [100e3] * CHAMBERS, duration, measured)
 
 
@@ -346,13 +346,13 @@ def test_measurements_of_which_none_is_finite_vent_and_refuse(nothing):
     assert not output.any()
     assert guard.reason == 'measured pressures are not finite'
     t, output = follow_blindly(guard, t, [0.0] * CHAMBERS, 0.5)
-    assert not output.any()  # as after every venting, zero comes first
+    assert not output.any()  # zero comes first, as after every venting
     t, _ = follow(guard, t, [0.0] * CHAMBERS, 0.1)
     np.testing.assert_array_equal(follow_blindly(guard, t, [100e3] * CHAMBERS, 0.5)[1], 100e3)
 
 
 def test_one_chamber_that_is_no_number_vents_nothing_and_hides_nothing():
-    """Neither the others' overpressure nor its own, if that was the last thing it said."""
+    """Neither the overpressure of other chambers nor its own, if that was its last reading."""
     guard = armed()
     t, _ = follow(guard, 0.0, [100e3] * CHAMBERS, 0.5)
     t, output = follow_blindly(guard, t, [math.nan, 100e3, 100e3], 1.0)

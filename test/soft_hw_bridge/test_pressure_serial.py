@@ -15,7 +15,7 @@ from test_air_path import Stop
 
 from soft_hw_bridge.emulators import serial as emulator
 from soft_hw_bridge.emulators.serial import SerialEmulator
-from soft_hw_bridge.errors import DeviceError, SetpointsChangedError, MalformedPacket
+from soft_hw_bridge.errors import DeviceError, MalformedPacket, SetpointsChangedError
 from soft_hw_bridge.pressure.guard import PressureLimits
 from soft_hw_bridge.pressure.serial_device import SerialConfig, SerialPressure, _UnwrappedClock
 from soft_hw_bridge.pressure.serial_protocol import (
@@ -115,7 +115,7 @@ def test_decoders_raise_one_error_only(codec):
 
 
 class Bench:
-    """A serial port to the reference firmware, in a world of its own time."""
+    """A serial port to the reference firmware, in simulated time."""
 
     def __init__(self):
         self.world = World()
@@ -134,7 +134,7 @@ class Bench:
         self.port.open()
 
     def cycle(self, *pressure):
-        """One cycle; what the device holds after it, and what was measured."""
+        """Run one cycle; return the set points of the device and the measurement."""
         readings = self.port.read()
         self.port.write(np.array(pressure))
         self.world.run_until(self.world.boot + 0.02)
@@ -222,12 +222,12 @@ def test_device_with_too_few_channels_is_named(bench):
 def test_a_device_that_holds_set_points_when_told_to_vent_is_refused(bench):
     bench.port.close()
     bench.node.damage = lambda answer: BinaryCodec().encode(Message('P', vented(answer), (0, 1, 0, 0) * 2))
-    with pytest.raises(DeviceError, match='told to vent but still holds set points'):
+    with pytest.raises(DeviceError, match='still holds set points after a command to vent'):
         bench.port.open()
 
 
 def vented(answer):
-    """The head of an answer."""
+    """Return the head of an answer."""
     return MessageStream(BinaryCodec()).feed(answer)[0].head
 
 
@@ -241,7 +241,7 @@ def test_a_start_can_be_stopped(bench):
 
 
 class Stopped:
-    """A request to stop that is there already."""
+    """A stop request that is already waiting."""
 
     def wait(self, timeout):
         return True
@@ -263,7 +263,7 @@ def port(device):
 
 
 def cycles(port, pressures):
-    """Read and write for each pressure; again from the start if this computer was too busy in between."""
+    """Read and write for each pressure; start over if this computer was too busy in between."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         with suppress(DeviceError):
@@ -308,14 +308,14 @@ def test_the_port_is_taken_once(device, port):
 
 
 def test_serial_server_on_the_network_with_the_reference_firmware():
-    """The socket:// of pyserial reaches boxes that put a serial line on the network."""
+    """pyserial's socket:// reaches boxes that put a serial line on the network."""
     firmware = Firmware(2)
     firmware.measure([1000, 12_345])
     held = []
     with socket.create_server(('127.0.0.1', 0)) as listener:
 
         def serve():
-            with suppress(OSError):  # until the listener is closed
+            with suppress(OSError):  # until the listener closes
                 while True:
                     connection, _ = listener.accept()
                     with connection, suppress(ConnectionError):
@@ -339,7 +339,7 @@ def test_absent_port_is_one_clear_error():
 
 
 def test_line_that_is_too_slow_is_refused():
-    """All messages of a cycle count, in both directions, for one waits for the other."""
+    """The messages of a cycle count in both directions, since each waits for the other."""
     with pytest.raises(ValueError, match=r'200 Hz needs .* baud with protocol text, got 115200'):
         SerialPressure(SerialConfig(protocol='text', baud=115200), range(12), LIMITS, rate=200.0)
 

@@ -1,4 +1,4 @@
-"""Guard, stream and device together: what the emulated valves see."""
+"""Guard, stream and device together, seen from the emulated valves."""
 
 import itertools
 import time
@@ -52,7 +52,7 @@ def command(stream, pressure):
 
 
 def until(condition, stream, pressure=None):
-    """Poll until the condition holds, with a command in every cycle if there is one; return what was measured."""
+    """Poll until the condition holds, with a command in every cycle if one is given; return the measurement."""
     deadline, measured = time.monotonic() + PATIENCE_S, []
     while not condition():
         assert time.monotonic() < deadline, f'nothing after {PATIENCE_S} s: {stream.status()}'
@@ -61,7 +61,7 @@ def until(condition, stream, pressure=None):
 
 
 def fill(valves, stream, pressure):
-    """Command zero until that is followed, as a controller does, and then the pressure until it is there."""
+    """Command zero until the guard follows, as a controller does, then the pressure until the chambers reach it."""
     until(lambda: 'following commands' in stream.status().message, stream, [0.0] * 3)
     until(is_at(valves, pressure), stream, pressure)
 
@@ -91,7 +91,7 @@ def test_chamber_that_does_not_follow_is_told(valves, stream):
     assert stream.status().values['astray'] == 'tip'
     valves.set_actual([50e3, 30e3, 30e3])
     until(lambda: stream.status().values['astray'] == 'middle tip', stream, [50e3] * 3)
-    assert stream.status()[:2] == told  # the state is the same, and so is its line
+    assert stream.status()[:2] == told  # same state, same diagnostics line
     valves.set_actual([50e3] * 3)
     until(lambda: stream.status()[:2] == (OK, 'following commands'), stream, [50e3] * 3)
 
@@ -113,7 +113,7 @@ def test_bad_commands_vent(valves, stream, bad):
 def test_names_may_come_in_any_order_but_must_be_the_robots():
     assert in_order(NAMES[::-1], [1.0, 2.0, 3.0], NAMES) == (3.0, 2.0, 1.0)
     for names in (['left', 'right', 'top'], NAMES[:2], [*NAMES[:2], NAMES[0]]):
-        with pytest.raises(ValueError, match='other chambers than those of the robot'):
+        with pytest.raises(ValueError, match='must name every chamber of the robot once'):
             in_order(names, [0.0] * len(names), NAMES)
     with pytest.raises(ValueError, match='2 pressures for 3 names'):
         in_order(NAMES, [0.0] * 2, NAMES)
@@ -147,7 +147,7 @@ def test_restarted_device_is_filled_again_only_by_who_begins_at_zero(valves, str
     fill(valves, stream, [50e3] * 3)
     received, reconnects = stream.health.received, stream.health.reconnects
     valves.faults.restart = True
-    valves.commanded()  # it looks now
+    valves.commanded()  # the stream checks now
     until(lambda: stream.health.reconnects > reconnects, stream, [50e3] * 3)
     until(lambda: 'waits for a command near zero' in stream.status().message, stream, [50e3] * 3)
     until(lambda: stream.health.received > received + 20, stream, [50e3] * 3)
@@ -182,7 +182,7 @@ def test_silent_device_is_reported_and_found_again(valves, stream):
 
 
 class Obedient:
-    """A device that measures what was put out, and notes it; it does not answer the first few times."""
+    """A device that reports its outputs as measurements and records them; the first few requests time out."""
 
     sequence_bits = 32
     malformed = 0
@@ -207,7 +207,7 @@ class Obedient:
 
 
 def fill_obedient(device, limits):
-    """Return a stream that has led the device to 50 kPa from zero."""
+    """Return a stream that has brought the device from zero to 50 kPa."""
     stream = PressureStream(device, NAMES, limits)
     stream.arm()
     follows = lambda: bool(device.outputs) and np.min(device.outputs[-1]) >= 50e3  # noqa: E731
@@ -219,14 +219,12 @@ def fill_obedient(device, limits):
 def test_a_device_is_vented_until_it_answers():
     device = Obedient(mute=20)
     fill_obedient(device, LIMITS)
-    assert not np.any(
-        device.outputs[: device.mute + 1]
-    )  # the last of them is before the first that it answers
+    assert not np.any(device.outputs[: device.mute + 1])  # the last one precedes the first answer
 
 
 @pytest.mark.parametrize('disarm', [False, True])
 def test_deactivation_and_close_are_a_ramp(disarm):
-    """The largest step is that of the longest cycle which counts: two cycles."""
+    """The largest step is that of the longest cycle that counts: two cycles."""
     device = Obedient()
     stream = fill_obedient(device, LIMITS)
     first = len(device.outputs) - 1
@@ -240,7 +238,7 @@ def test_deactivation_and_close_are_a_ramp(disarm):
 
 
 class Absent:
-    """A device that is not there; it notes when it was looked for."""
+    """An absent device; it records each attempt to connect."""
 
     sequence_bits = 32
     malformed = 0
@@ -267,7 +265,7 @@ def test_absent_device_is_looked_for_with_growing_pauses():
     while len(device.times) < 4:
         assert time.monotonic() < deadline
         stream.poll()
-    assert np.all(np.diff(device.times) >= [0.125, 0.25, 0.5])  # half: it may be held up on the way
+    assert np.all(np.diff(device.times) >= [0.125, 0.25, 0.5])  # half: a message may be delayed in transit
     assert stream.status()[:2] == (ERROR, 'nobody')
 
 

@@ -1,4 +1,4 @@
-"""Register maps: what they may say, and one line for each mistake."""
+"""Register maps: valid entries, and one error line for each mistake."""
 
 import pytest
 

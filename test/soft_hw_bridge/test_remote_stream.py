@@ -1,4 +1,4 @@
-"""A device process of its own, and what the emulated valves see when either end goes or an emergency stop comes."""
+"""The device process: effect on the emulated valves when either process ends, or on an emergency stop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATIENCE_S = 30.0
 
 
 class Rig:
-    """Valves, the stream, and a thread that polls it as the node does."""
+    """Valves, the stream, and a thread that polls it like the node."""
 
     def __init__(self) -> None:
         self.valves = ModbusEmulator(MpaTerminal())
@@ -84,14 +84,14 @@ def rig() -> Iterator[Rig]:
 
 
 def test_an_emergency_stop_answers_when_the_valves_hold_zero(rig: Rig) -> None:
-    """I12: what it says was read back from the device."""
+    """I12: the process reports what it has read back from the device."""
     rig.fill()
     assert rig.stream.emergency_stop() == (True, 'vented: the device holds zero')
     assert rig.holds(0.0)
 
 
 def test_an_emergency_stop_in_the_start_holds_whatever_comes_after_it(rig: Rig) -> None:
-    """I12: neither the start nor an arm that comes later fills a chamber; a disarm and an arm do."""
+    """I12: neither the start nor a later arm inflates a chamber; a disarm followed by an arm does."""
     rig.stream._process.send_signal(signal.SIGSTOP)
     is_vented, known = rig.stream.emergency_stop()
     assert not is_vented
@@ -123,12 +123,12 @@ def test_an_answer_to_an_earlier_emergency_stop_confirms_nothing(rig: Rig) -> No
     rig.stream.emergency_stop()
     rig.stop_polling()
     rig.stream._process.send_signal(signal.SIGSTOP)
-    is_vented, _ = rig.stream.emergency_stop()  # the answer to the first one may lie in the socket
+    is_vented, _ = rig.stream.emergency_stop()  # the answer to the first one may still be in the socket
     assert not is_vented
 
 
 def test_a_ros_process_that_is_killed_is_vented_along_the_ramp(rig: Rig) -> None:
-    """Its messages are unread then, so the device process sees a connection that was reset."""
+    """Its messages are then unread, so the device process sees a connection reset."""
     rig.fill()
     rig.stop_polling()
     received = rig.stream.status().values['received']

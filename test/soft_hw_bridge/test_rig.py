@@ -1,4 +1,4 @@
-"""The rig as its clients see it: every device tells what is true of the plant, in its own protocol."""
+"""The rig as its clients see it: every device reports the true state of the plant, in its own protocol."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from soft_hw_bridge.rig.virtual_rig import LATE, Rig
 from soft_hw_bridge.vive.openvr_backend import OpenVrBackend
 from soft_hw_bridge.vive.trackers import Trackers
 
-TIMEOUT = 30.0  # [s] far beyond what an idle machine needs
+TIMEOUT = 30.0  # [s] far longer than an idle machine needs
 EXACT = RigConfig(
     mocap=MocapConfig(noise_position=0.0, noise_rotation=0.0),
     vive=ViveConfig(noise_position=0.0, noise_rotation=0.0),
@@ -50,7 +50,7 @@ EXACT = RigConfig(
 
 @pytest.fixture
 def full_robot(tmp_path: Path) -> str:
-    """The honeycomb arm with a sensor of every kind, none of them where its frame is."""
+    """The honeycomb arm with a sensor of every kind, each mounted away from its frame."""
     data = yaml.safe_load(robot_file('honeycomb_arm').read_text())
     data['sensors'] = [
         {
@@ -83,7 +83,7 @@ def full_robot(tmp_path: Path) -> str:
 
 @contextmanager
 def running(rig: Rig) -> Iterator[RigClient]:
-    """Let the rig live in a thread; whatever happened there is raised here."""
+    """Run the rig in a thread; its exceptions are raised here."""
     errors: list[BaseException] = []
     stop = threading.Event()
 
@@ -107,7 +107,7 @@ def running(rig: Rig) -> Iterator[RigClient]:
 
 @pytest.fixture
 def bent(full_robot: str) -> Iterator[Rig]:
-    """A rig whose arm is bent and hardly moves, as if in honey."""
+    """A rig whose arm is bent and, being overdamped, hardly moves."""
     rig = Rig(replace(EXACT, robot=full_robot))
     rig.plant.place([0.3, -0.2, 0.1, 0.4, -0.3, 0.2, 0.1, 0.3])
     rig.plant.model.dof_damping[:] *= 1e6
@@ -116,7 +116,7 @@ def bent(full_robot: str) -> Iterator[Rig]:
 
 
 def until(poll: Callable[[], Any]) -> Any:
-    """Poll until there is something."""
+    """Poll until a sample arrives."""
     deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         found = poll()
@@ -176,7 +176,7 @@ GRATINGS = tuple(SPACING * k for k in range(67))  # of 0.66 m
 def test_fiber_ends_at_the_tip_whatever_it_speaks(
     full_robot: str, client: FiberClientConfig, tolerance: float
 ) -> None:
-    """Strain is integrated by the client: kinks of the plant become arcs, which costs some millimetres of 66 cm."""
+    """The client integrates strain: kinks of the plant become arcs, which costs a few millimetres over 66 cm."""
     fiber = replace(EXACT.fiber, protocol=client.protocol, rate=20.0)
     rig = Rig(replace(EXACT, robot=full_robot, fiber=fiber))
     rig.plant.place([0.3, -0.2, 0.1, 0.4, -0.3, 0.2, 0.1, 0.3])
@@ -203,7 +203,7 @@ def test_ft_reads_what_the_base_carries(bent: Rig) -> None:
     R_SB = Rotation.from_euler('z', -1.0).as_matrix()
 
     def agreed() -> bool:
-        """Whether a record is what the base carries; not the one sent while the plant was taking its next step."""
+        """Return whether a record is the load on the base, excluding one sent during the plant's next step."""
         sample = until(lambda: client.poll(0.1))[-1]
         torque, force = bent.plant.base_wrench().reshape(2, 3)
         return (
@@ -240,7 +240,7 @@ def test_valves_follow_registers_and_show_what_is_in_the_chambers(full_robot: st
             assert (control.state()['writes'] > 0, control.state()['largest_rise']) == (True, 50e3)
         finally:
             modbus.close()
-        assert until(lambda: control.state()['pressure'][0] < 100.0)  # nobody asks any more
+        assert until(lambda: control.state()['pressure'][0] < 100.0)  # no client requests data any more
 
 
 def test_noise_is_as_asked_for(full_robot: str) -> None:

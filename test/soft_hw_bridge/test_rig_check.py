@@ -1,4 +1,4 @@
-"""The plausibility checks of the rig, and what they must find."""
+"""The plausibility checks of the rig, and the faults they must find."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def test_obstacle_stops_the_arm_and_pushes_on_it() -> None:
     held.advance(4.0, command)
     distance = np.linalg.norm(held.poses()[:, :3, 3] - [x, y, z], axis=1)
     assert distance.min() > 0.05
-    assert np.abs(held.base_wrench()[3:5]).max() > 0.5  # [N] sideways, where weight has no part
+    assert np.abs(held.base_wrench()[3:5]).max() > 0.5  # [N] sideways, where gravity has no component
     assert np.abs(free.base_wrench()[3:5]).max() < 0.01
 
 

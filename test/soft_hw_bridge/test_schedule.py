@@ -1,4 +1,4 @@
-"""A device that has to be asked is asked at the rate, whatever holds the asking up."""
+"""The poll schedule keeps its rate, whatever delays the polls."""
 
 import random
 
@@ -10,7 +10,7 @@ RATE = 250.0
 
 
 def asked(seconds, duration, found=lambda t: True):
-    """Return when a device was asked, by a computer that takes duration() for each time."""
+    """Return the times of the polls of a computer that needs duration() for each one."""
     t, times = 100.0, []
     schedule = Schedule(RATE, t)
     while t < 100.0 + seconds:

@@ -23,7 +23,7 @@ PATIENCE = 2000  # cycles
 
 
 class NoStop:
-    """Nobody ends the start; waiting takes time of the world."""
+    """A start that is never cancelled; waiting advances simulated time."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -34,7 +34,7 @@ class NoStop:
 
 
 class Bridge:
-    """A stream, and the controller that it follows."""
+    """A stream and its controller."""
 
     def __init__(self, world: World, terminal: FakeTerminal, channels: tuple[int, ...]) -> None:
         stop: Any = NoStop(world)
@@ -96,7 +96,9 @@ def test_a_second_bridge_is_noticed_on_either_side_within_two_cycles(rig: Any) -
     lost_within_two_cycles(first, 100e3)
     assert max(terminal.setpoints()) == 0.0
 
-    for _ in range(PATIENCE):  # the first one tries to go on; as soon as it writes, the second one is lost
+    for _ in range(
+        PATIENCE
+    ):  # the first bridge tries to resume; its first write makes the second one lose the device
         first.cycle(100e3)
         losses = second.stream.losses
         second.stream.poll()
@@ -110,7 +112,7 @@ def test_a_second_bridge_is_noticed_on_either_side_within_two_cycles(rig: Any) -
 
 
 def test_of_two_bridges_that_both_follow_a_controller_one_gives_up(rig: Any) -> None:
-    """The one that opens vents the other, which waits; they are never well at the same time, and not for long."""
+    """The newcomer vents the other bridge, which waits; both are healthy for at most two cycles in a row."""
     terminal, first = rig
     second = Bridge(terminal.world, terminal, (0, 1, 2))
     second.stream.arm()
@@ -137,18 +139,18 @@ def test_of_two_bridges_that_both_follow_a_controller_one_gives_up(rig: Any) -> 
 
     connections = terminal.connections
     with pytest.raises(ValueError, match='another master'):
-        left.stream.arm()  # it takes a disarm
+        left.stream.arm()  # needs a disarm
     for _ in range(PATIENCE):
         left.cycle(100e3)
         other.cycle(150e3)
-    assert terminal.connections == connections  # it leaves the other one alone
+    assert terminal.connections == connections  # leaves the other bridge alone
     left.stream.disarm()
     left.stream.arm()
     left.fill(terminal, 100e3)
 
 
 def test_bridges_of_other_valves_do_not_disturb_each_other(rig: Any) -> None:
-    """One terminal may serve two robots, if each has its own channels and both ask for the same watchdog."""
+    """One terminal may serve two robots, if each has its own channels and both set the same watchdog."""
     terminal, first = rig
     second = Bridge(terminal.world, terminal, (4, 5, 6))
     second.stream.arm()

@@ -1,4 +1,4 @@
-"""The counters tell what happened to the packets."""
+"""The counters report what happened to the packets."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Trackers are followed by serial number through everything SteamVR does."""
+"""Trackers are followed by serial number through all changes of SteamVR."""
 
 import ctypes
 import sys
@@ -33,7 +33,7 @@ def moved(x):
 
 
 class ScriptedBackend:
-    """Plays what poses() returns or raises, one entry per call; connect likewise."""
+    """Plays back the results or exceptions of poses(), one entry per call; connect likewise."""
 
     def __init__(self, script, connects=()):
         self.script, self.connects = list(script), list(connects)
@@ -87,7 +87,7 @@ class SteamVr:
         return samples
 
     def samples_of(self, *serials):
-        """Return samples, some of each of these trackers."""
+        """Return some samples of each of these trackers."""
         samples = []
 
         def has_all():

@@ -1,4 +1,4 @@
-"""The set-up makes what is missing or out of date, and nothing else; what a machine lacks is one line."""
+"""The set-up makes only what is missing or out of date; a missing system dependency gives one line."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Workshop:
-    """A stage in a scratch folder that counts how often it is made and what it finds there."""
+    """A stage in a scratch folder that counts its runs and records what it finds there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.found: list[bool] = []  # per making: whether the earlier product was still there
+        self.found: list[bool] = []  # per run: whether the earlier product was still there
         self.failure: BaseException | None = None
 
     def make(self) -> None:
@@ -122,7 +122,7 @@ def test_without_network_one_line_says_so(tmp_path: Path) -> None:
         copy(ROOT / name, tmp_path / name)
     env = {key: value for key, value in os.environ.items() if not key.startswith(('PIP_', 'ROS_'))}
     env |= {'PIP_CONFIG_FILE': os.devnull, 'PIP_NO_CACHE_DIR': '1', 'no_proxy': ''}
-    env |= {'http_proxy': 'http://127.0.0.1:9', 'https_proxy': 'http://127.0.0.1:9'}  # nobody listens there
+    env |= {'http_proxy': 'http://127.0.0.1:9', 'https_proxy': 'http://127.0.0.1:9'}  # without a listener
     command = ['make', '--no-print-directory', 'setup', f'PYTHON={sys.executable}']
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode != 0

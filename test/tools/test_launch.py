@@ -1,4 +1,4 @@
-"""tools/launch.py starts with a launch file what `ros2 launch` starts, and refuses what it does not know."""
+"""tools/launch.py starts the same nodes from a launch file as `ros2 launch`, and rejects unsupported elements."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def read(files: list[str]) -> list[Any]:
-    """What parameter files say: 1e-3 and 0.001 are the same."""
+    """Content of parameter files: 1e-3 and 0.001 are equal."""
     return [strict_yaml.parse(text) for text in files]
 
 
 @pytest.mark.parametrize('recorded', json.loads((FILES / 'full.recorded.json').read_text()), ids=['0', '1'])
 def test_nodes_are_started_as_ros2_launch_starts_them(workspace: Workspace, recorded: dict[str, Any]) -> None:
-    """The recording is what ros2 launch did with the same file (launch 3.4.3, launch_ros 0.26.6)."""
+    """The recording is the result of ros2 launch for the same file (launch 3.4.3, launch_ros 0.26.6)."""
     with workspace.start('fake_robot', 'full.launch.xml', *recorded['arguments']) as running:
         started = running.reports(len(recorded['nodes']))
         assert running.stop() == 0
@@ -56,12 +56,12 @@ def test_nodes_are_started_as_ros2_launch_starts_them(workspace: Workspace, reco
 @pytest.mark.parametrize(
     ('value', 'variable', 'type_name', 'expected'),
     [
-        # As launch_ros 0.26.6 types them.
+        # Types as in launch_ros 0.26.6.
         ('1', '', 'yaml', 1),
         ('1.', '', 'yaml', 1.0),
         ('0x1F', '', 'yaml', 31),
-        # Here, as in all YAML of the suite, by YAML 1.2: launch_ros passes '1e3' on as it is, which rcl takes for a
-        # number too; it takes yes for true, 010 for eight and 1:30 for ninety.
+        # The suite reads all YAML as YAML 1.2. launch_ros reads 1.1: it passes '1e3' on as a string, which rcl
+        # reads as a number too, and takes yes for true, 010 for eight and 1:30 for ninety.
         ('1e3', '', 'yaml', 1000.0),
         ('yes', '', 'yaml', 'yes'),
         ('010', '', 'yaml', 10),
@@ -162,7 +162,7 @@ def test_arguments_are_shown_with_description_and_default(workspace: Workspace) 
     'file', sorted((ROOT / 'launch').glob('*.launch.xml')), ids=lambda file: str(file.name)
 )
 def test_launch_files_of_the_suite(workspace: Workspace, file: Path) -> None:
-    """Every executable is one of ours, every parameter file is there, no argument but the robot is required."""
+    """Every executable and every parameter file exists, and only the robot is a required argument."""
     install_suite(workspace)
     result = workspace.run('soft_robot_suite', file.name, '--print', 'robot:=honeycomb_arm')
     assert (result.returncode, result.stderr) == (0, '')

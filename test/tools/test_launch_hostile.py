@@ -1,4 +1,4 @@
-"""Launch files, parameter files and values that want to harm: one line, and nothing is started."""
+"""Malicious launch files, parameter files and values: one line of error, and no process is started."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_spoiled_launch_files_are_read_or_refused_in_one_line(tmp_path: Path) ->
 
 
 def complaint(call: Callable[[], object]) -> str:
-    """The text of a LaunchError, or nothing; any other exception passes through."""
+    """Return the text of a LaunchError, or nothing; any other exception passes through."""
     try:
         call()
     except LaunchError as error:

@@ -1,4 +1,4 @@
-"""tools/launch.py watches its nodes and leaves none behind."""
+"""tools/launch.py supervises its nodes and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_a_node_started_ends_with_it(workspace: Workspace) -> None:
         assert is_running(child)
         assert running.stop() == 0
     assert not is_running(child)
-    assert "sending signal 'SIGTERM' to what process[talker-1] left behind" in running.output
+    assert "sending signal 'SIGTERM' to the child processes of process[talker-1]" in running.output
 
 
 def test_nodes_end_even_if_the_runner_is_killed(workspace: Workspace) -> None:

@@ -1,4 +1,4 @@
-"""The bag that `tools.made_bag` writes is there whole or not at all."""
+"""`tools.made_bag` writes a complete bag or no bag."""
 
 from __future__ import annotations
 

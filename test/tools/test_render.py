@@ -1,4 +1,4 @@
-"""Pictures without RViz, from the command line."""
+"""Render pictures without RViz, from the command line."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ STREAMS = ('state', 'pressure', 'wrench')
 
 
 def inked(path: Path) -> np.ndarray:
-    """Where a picture is coloured, and not white or grey."""
+    """Return where a picture is coloured, neither white nor grey."""
     pixels = plt.imread(path)[..., :3]
     return np.ptp(pixels, axis=2) > 0.15
 
 
 def count_of(path: Path, color: str) -> int:
-    """Pixels that have a colour."""
+    """Return the pixels that have a colour."""
     wanted = np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)]) / 255.0
     return int(np.count_nonzero(np.abs(plt.imread(path)[..., :3] - wanted).max(axis=2) < 0.02))
 
 
 @pytest.fixture(scope='module')
 def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A second of the honeycomb arm, with poses as references during its second half."""
+    """A second of the honeycomb arm, with reference poses during its second half."""
     robot, folder = sd.load('honeycomb_arm'), tmp_path_factory.mktemp('bags')
     made = write_bag(folder / 'made', Rig(robot, driven(robot, 1.0)), STREAMS)
     with open_bag(made) as old, BagWriter(folder / 'run') as new:

@@ -1,4 +1,4 @@
-"""docs/robot_file.md says what the code does: its tables, its example and its mistakes."""
+"""docs/robot_file.md agrees with the code: its tables, its example and its errors."""
 
 from __future__ import annotations
 

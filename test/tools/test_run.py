@@ -1,4 +1,4 @@
-"""A command of the suite runs in the suite's environment, whatever shell it is called from."""
+"""Commands of the suite run in its environment, from any shell."""
 
 from __future__ import annotations
 

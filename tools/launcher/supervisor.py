@@ -154,7 +154,7 @@ class Supervisor:
         node, label = process.node, process.node.label
         if not process.runs:
             self._log(
-                'WARNING', label, f"sending signal '{number.name}' to what process[{label}] left behind"
+                'WARNING', label, f"sending signal '{number.name}' to the child processes of process[{label}]"
             )
         else:
             if number != signal.SIGINT:

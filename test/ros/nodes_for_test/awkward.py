@@ -1,4 +1,4 @@
-"""A node that misbehaves as the environment variable AWKWARD says."""
+"""A node that misbehaves as the environment variable AWKWARD demands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODE = os.environ['AWKWARD']
 
 
 class Awkward(Node):
-    """Prints what it is doing."""
+    """Prints its steps."""
 
     def __init__(self) -> None:
         super().__init__('awkward')
@@ -44,7 +44,7 @@ class Awkward(Node):
         if MODE == 'slow to stop':
             time.sleep(1.0)
         if MODE == 'never stops':
-            ctypes.PyDLL(None).sleep(60)  # keeps Python to itself, as a DDS does that waits for itself
+            ctypes.PyDLL(None).sleep(60)  # holds the GIL, like a DDS that waits for itself
         super().destroy_node()
         print('stopped', flush=True)
 

@@ -1,4 +1,4 @@
-"""A controller that asks for the same pressures again and again."""
+"""A controller that repeats the same pressure command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from soft_dynamics.ros.qos import COMMAND
 
 @dataclass(frozen=True)
 class Config:
-    """What it asks for."""
+    """The command."""
 
     robot: str = 'pneumatic_arm'
     pressure: float = 0.0  # [Pa] of all chambers

@@ -1,4 +1,4 @@
-"""A plain node with every kind of parameter; it publishes the config it lives by."""
+"""A plain node with every kind of parameter; it publishes its current config."""
 
 from __future__ import annotations
 

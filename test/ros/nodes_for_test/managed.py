@@ -1,4 +1,4 @@
-"""A lifecycle node that writes every step to stdout and fails where it is told to."""
+"""A lifecycle node that prints every step to stdout and fails on demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soft_dynamics.ros.parameters import bind_config
 
 @dataclass(frozen=True)
 class Config:
-    """What goes wrong."""
+    """The failure to inject."""
 
     fail_in: str = ''  # name of a callback
     loses_context: bool = False  # when active

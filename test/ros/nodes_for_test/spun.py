@@ -1,4 +1,4 @@
-"""Runs the node NODE (module and class) of the suite under the executor EXECUTOR, as a user's own script would."""
+"""Run the node NODE (module and class) of the suite under the executor EXECUTOR, like a user's own script."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def main(args: list[str] | None = None) -> int:
     rclpy.init(args=sys.argv)
     executor = EXECUTORS[os.environ['EXECUTOR']]()
     executor.add_node(node_class())
-    while rclpy.ok():  # EventsExecutor.spin() of rclpy 7.1.6 from PyPI never calls a timer
+    while rclpy.ok():  # EventsExecutor.spin() of rclpy 7.1.6 from PyPI never calls timers
         executor.spin_once(timeout_sec=0.1)
     return 0

@@ -1,4 +1,4 @@
-"""Rotations against fifty digits and against scipy, near no turn and half a turn too."""
+"""Rotations against fifty digits and against scipy, also near 0 and near pi."""
 
 import mpmath as mp
 import numpy as np
@@ -10,7 +10,7 @@ from soft_dynamics.kernels.arc import entire
 
 AXES = [[1.0, 0.0, 0.0], [0.0, 0.6, -0.8], [0.48, -0.6, 0.64], [-0.36, -0.48, -0.8]]
 SMALL = [0.0, 1e-300, 1e-160, 1e-12, 1e-8, 1e-4]
-SEAMS = [2.0 - 1e-9, 2.0 + 1e-9, 2.0 * np.pi / 3.0 - 1e-9, 2.0 * np.pi / 3.0 + 1e-9]  # where formulas change
+SEAMS = [2.0 - 1e-9, 2.0 + 1e-9, 2.0 * np.pi / 3.0 - 1e-9, 2.0 * np.pi / 3.0 + 1e-9]  # where formulas switch
 LARGE = [np.pi - 1e-3, np.pi - 1e-8, np.pi - 1e-12]
 ANGLES = [*SMALL, 0.3, 1.0, *SEAMS, 2.5, *LARGE]
 

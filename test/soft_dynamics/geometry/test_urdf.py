@@ -1,4 +1,4 @@
-"""The URDF of a robot against the robot itself, read by Pinocchio, and urdf/ against robots/."""
+"""The URDF of a robot, read by Pinocchio, against the robot itself; urdf/ against robots/."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tools.urdf import stale
 FOLDER = Path(__file__).resolve().parents[3] / 'urdf'
 ROBOTS = ('bending_actuator', 'fabric_arm', 'floating_actuator', 'honeycomb_arm', 'pneumatic_arm')
 ROUNDING = 1e-9  # [m]
-TOLERANCE = {'pneumatic_arm': 1e-3}  # [m] straight slices; all others are exact
+TOLERANCE = {'pneumatic_arm': 1e-3}  # [m] arcs become straight slices; all other types are exact
 
 
 def poses(robot: sd.Robot, count: int = 5) -> np.ndarray:
@@ -33,7 +33,7 @@ def poses(robot: sd.Robot, count: int = 5) -> np.ndarray:
 
 
 def poses_by_pinocchio(text: str, values: dict[str, float]) -> dict[str, np.ndarray]:
-    """Where an independent reader puts the links."""
+    """Return the link poses of an independent reader."""
     model = pin.buildModelFromXML(text, mimic=True)
     q = pin.neutral(model)
     for name, value in values.items():

@@ -1,1 +1,1 @@
-"""Independent derivations of the five models: positions and energies, differentiated by machine."""
+"""Independent derivations of the five models: positions and energies, differentiated automatically."""

@@ -1,4 +1,4 @@
-"""Constant-curvature arc: the pose along it, its mass in three placements, the length of its chambers."""
+"""Constant-curvature arc: pose along it, mass in three placements, length of its chambers."""
 
 from typing import Literal
 

@@ -28,7 +28,7 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class JensenSegment:
-    """An arc and its link. The paper gives no numbers; these are of the size of its arm."""
+    """An arc and its link. The paper gives no numbers; these match the size of its arm."""
 
     length: float = 0.21  # h [m]
     mass: float = 0.65  # of the arc [kg]

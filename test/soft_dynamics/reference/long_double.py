@@ -1,4 +1,4 @@
-"""A CasADi function evaluated in long doubles, instruction by instruction: what rounding to doubles costs."""
+"""A CasADi function evaluated in long doubles, one instruction at a time, to measure rounding errors of doubles."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _OPERATIONS: dict[int, Any] = {
 
 
 def evaluate_long(function: Any, *arguments: npt.ArrayLike) -> LongArray:
-    """Return the only output of a function of dense vectors."""
+    """Return the single output of a function of dense vectors."""
     flat = function.expand()
     given = [np.asarray(argument, np.longdouble) for argument in arguments]
     work = np.zeros(flat.sz_w(), np.longdouble)

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from .long_double import LongArray, evaluate_long
 
 Array = NDArray[np.float64]
-SX = Any  # a casadi.SX expression; what CasADi says of its types differs between releases
+SX = Any  # a casadi.SX expression; its type annotations differ between releases of CasADi
 
 SERIES_TERMS = 30
 

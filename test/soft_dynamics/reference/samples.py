@@ -1,4 +1,4 @@
-"""One uneven robot of every model: no two segments alike, tilted base, odd gravity, a load at the tip."""
+"""One irregular robot per model: unequal segments, tilted base, unusual gravity, a load at the tip."""
 
 from collections.abc import Callable
 from functools import cache
@@ -64,10 +64,10 @@ BUILDERS: dict[str, Callable[[], System]] = {
     'godage': lambda: Godage(GODAGE),
 }
 NAMES = tuple(BUILDERS)
-ENERGETIC = tuple(name for name in BUILDERS if 'lumped' not in name)  # those that conserve energy
+ENERGETIC = tuple(name for name in BUILDERS if 'lumped' not in name)  # conservative models
 
 
 @cache
 def build(name: str) -> System:
-    """Model by name, built once."""
+    """Return the model by name; each is built once."""
     return BUILDERS[name]()

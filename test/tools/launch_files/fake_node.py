@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-LIFETIME_SECONDS = 60.0  # a forgotten node ends by itself
+LIFETIME_SECONDS = 60.0  # a forgotten node ends after this time
 
 
 def option(name: str) -> str | None:
