@@ -260,8 +260,8 @@ def test_unusable_commands_vent(
         (NAMES, [50e3] * (N - 1) + [float('inf')], 0.0, 'not finite'),
         (NAMES, [50e3] * (N - 1), 0.0, f'{N - 1} pressures for {N} names'),
         (NAMES, [1e308] + [0.0] * (N - 1), 0.0, 'more than 2 times the largest pressure'),
-        (NAMES[:-1], [50e3] * (N - 1), 0.0, 'other chambers'),
-        ([*NAMES[:-1], 'wing'], [50e3] * N, 0.0, 'other chambers'),
+        (NAMES[:-1], [50e3] * (N - 1), 0.0, 'must name every chamber'),
+        ([*NAMES[:-1], 'wing'], [50e3] * N, 0.0, 'must name every chamber'),
         (NAMES, [50e3] * N, None, 'command has no stamp'),
         (NAMES, [50e3] * N, 3.0, 'not from the last 0.2 s'),
         (NAMES, [50e3] * N, -3.0, 'stamp is in the future'),
@@ -269,15 +269,11 @@ def test_unusable_commands_vent(
         ros_client_node.spin_until(follows_zero, 'following zero')
         ros_client_node.spin_until(is_filled, 'set point')
         bad = ChamberPressures(names=names, pressure=pressure)
-
-        def is_told(bad: ChamberPressures = bad, age: float | None = age, reason: str = reason) -> bool:
-            if age is not None:
-                stamp_ns = time.time_ns() - round(age * 1e9)
-                bad.header.stamp.sec, bad.header.stamp.nanosec = divmod(stamp_ns, 10**9)
-            publisher.publish(bad)  # again: a device that a busy computer loses meanwhile is told instead
-            return listener.status.level == WARN and reason in listener.status.message
-
-        ros_client_node.spin_until(is_told, f'diagnosis {reason!r}')
+        if age is not None:
+            stamp_ns = time.time_ns() - round(age * 1e9)
+            bad.header.stamp.sec, bad.header.stamp.nanosec = divmod(stamp_ns, 10**9)
+        publisher.publish(bad)
+        listener.until_level(WARN, reason)
         until(ros_client_node, modbus_valves, 0.0, f'venting after: {reason}')
 
 
