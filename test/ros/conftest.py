@@ -43,6 +43,7 @@ from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 
+from tools.launcher.process import end_with_parent
 from tools.run import own_domain
 
 HERE = Path(__file__).parent
@@ -71,6 +72,7 @@ class RosProcess:
                 stderr=err,
                 env=os.environ | env,
                 start_new_session=True,
+                preexec_fn=end_with_parent,  # one that outlives a killed run speaks in the domain of a later one
             )
 
     @property
