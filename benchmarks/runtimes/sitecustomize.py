@@ -3,6 +3,9 @@
 Python imports this module at its start if this folder is on PYTHONPATH. SOFT_ROBOT_RUNTIME names what a node uses
 instead of `LeanExecutor` and of messages as bytes: `<executor>+<messages>`, `events` or `single` and `flat` or
 `ordinary`. With ordinary messages, rclpy parses each message into an object and builds each object into a message.
+
+`pressure_bridge` keeps its executor: EventsExecutor of rclpy 7.1.6 raises SystemError for a callback that takes the
+MessageInfo, which has the sequence number of a command.
 """
 
 from __future__ import annotations
@@ -75,5 +78,5 @@ if RUNTIME in os.environ and any(NODES in word for word in sys.orig_argv):
     executor, messages = os.environ[RUNTIME].split('+')
     if messages == 'ordinary':
         use_ordinary_messages()
-    if executor != 'lean':
+    if executor == 'single' or (executor == 'events' and not sys.orig_argv[1].endswith('pressure_bridge')):
         use_executor(executor)

@@ -6,6 +6,11 @@ when others arrive, it takes them `in_passing`.
 
 This affects rates only, not safety: under rclpy's executors, messages in passing use ordinary subscriptions, and
 time-outs are ordinary timers (`message_watchdog`).
+
+With all sensors at 200 Hz it takes 98 % of a core for all nodes and 4.9 ms p99 from packet to command, where rclpy's
+SingleThreadedExecutor with ordinary messages takes 160 % and 13.2 ms. EventsExecutor comes close with 105 % and 4.5 ms,
+but raises SystemError for callbacks that take the MessageInfo (rclpy 7.1.6), as the pressure bridge does:
+`python -m benchmarks.closed_loop --compare 3 --seconds 10 --everything`.
 """
 
 from __future__ import annotations
