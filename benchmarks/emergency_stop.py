@@ -32,6 +32,7 @@ ROBOT = load_description('pneumatic_arm')
 NAMES = [chamber.name for chamber in ROBOT.actuation.chambers]
 FILLED = 100e3  # [Pa]
 PATIENCE = 60.0  # [s]
+TURN = 1.5  # [s] of zero and pressure, more than the chambers take to fill
 PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'safety.md'
 BEGIN, END = '<!-- emergency stop -->', '<!-- end of emergency stop -->'
 
@@ -67,10 +68,15 @@ class Operator(Node):
         for transition in (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_ACTIVATE):
             done = self._change.call_async(ChangeState.Request(transition=Transition(id=transition)))
             self.until(done.done, 'change of state')
-        end = time.monotonic() + 0.3
-        self.until(lambda: time.monotonic() > end, 'pause')
-        self.pressure = FILLED
-        self.until(lambda: valves.commanded()[0] >= FILLED, 'pressure')
+        begin = time.monotonic()
+
+        def is_filled() -> (
+            bool
+        ):  # zero and pressure in turn: the bridge may still be connecting at the first zero
+            self.pressure = 0.0 if (time.monotonic() - begin) % TURN < 0.2 * TURN else FILLED
+            return valves.commanded()[0] >= FILLED
+
+        self.until(is_filled, 'pressure')
 
     def stop(self, valves: ModbusEmulator) -> float:
         """Return the time [s] from the call to the terminal at zero."""
