@@ -129,8 +129,11 @@ def test_a_node_lives_on_and_tells(
 
     def topics() -> dict[str, tuple[str, str]]:
         """Topics and types of the node's subscriptions; of the topics of tracked bodies, one of each type."""
-        is_there = name in client.get_node_names()
-        found = client.get_subscriber_names_and_types_by_node(name, '/') if is_there else []
+        found = [
+            (topic, kinds)
+            for topic, kinds in client.get_topic_names_and_types()
+            if any(each.node_name == name for each in client.get_subscriptions_info_by_topic(topic))
+        ]
         return {BODY.sub(r'\1/BODY/pose', topic): (topic, kinds[0]) for topic, kinds in found}
 
     client.spin_until(
