@@ -1,4 +1,4 @@
-"""Run the nodes on another executor or with ordinary messages; for `benchmarks.closed_loop --runtime`.
+"""Run the nodes on another executor or with ordinary messages; for `benchmarks.closed_loop --compare`.
 
 Python imports this module at its start if this folder is on PYTHONPATH. SOFT_ROBOT_RUNTIME names what a node uses
 instead of `LeanExecutor` and of messages as bytes: `<executor>+<messages>`, `events` or `single` and `flat` or
